@@ -19,8 +19,12 @@ export interface WorkspaceState {
   workspace_slug: string
   /** The number of documents that need attention. */
   attention: number
-  /** The number of deliveries that have not ended. */
-  open: number
+  /** The number of destinations that fail again and again. */
+  failing: number
+  /** The number of repositories that have refused all of their latest requests. */
+  refusing: number
+  /** The number of deliveries that an inactive connection holds. */
+  held: number
   oldest_open_at: string | null
   last_request_at: string | null
   stored_bytes: number

@@ -23,10 +23,6 @@ const keep = (workspace: string): void => {
   attempt(() => localStorage.setItem(name, workspace))
 }
 
-/** Returns the address of a screen in a workspace, which a page that is opened there shows. */
-export const addressInWorkspace = (screen: string, workspace: string): string =>
-  `${screen}?workspace=${encodeURIComponent(workspace).replaceAll('%2F', '/')}`
-
 /** The workspace that the link of this page has named, which its session may not give access to. */
 export const linkedWorkspace = signal<string | undefined>()
 

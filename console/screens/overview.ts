@@ -64,12 +64,13 @@ const bannersOf = ({ statistics: { present }, discarded, failing }: Loading): Ba
       ),
       ...(notShown > 0 ? [words.moreDiscarded(notShown)] : []),
     ].map((text) => ({ tone: 'bad' as const, text, href: 'attention', link: words.showDiscarded })),
-    ...failing.upstreams.map(({ id, attributes: { repo_id: repoId } }) => ({
-      tone: 'bad' as const,
-      text: words.upstreamFails(repoId),
-      href: `repositories/${id}`,
-      link: words.showRepository,
-    })),
+    ...failing.repositories.flatMap(({ id, attributes: { repo_id: repoId, warnings } }) =>
+      warnings.flatMap(({ code }) =>
+        code === 'upstream_failing' || code === 'requests_refused'
+          ? { tone: 'bad' as const, text: words.repositoryFails[code](repoId), href: `repositories/${id}`, link: words.showRepository }
+          : [],
+      ),
+    ),
     ...failing.enrichments.map(({ id, attributes: { name } }) => ({
       tone: 'warn' as const,
       text: words.enrichmentFails(name),
@@ -232,7 +233,7 @@ const load = async (range: Range, signal: AbortSignal) => {
   if (newest && newest.data.length > 0) used.add(name)
   const failing = {
     enrichments: enrichments.data.filter(({ attributes }) => attributes.is_failing),
-    upstreams: repositories.data.filter(({ attributes: { warnings } }) => warnings.some(({ code }) => code === 'upstream_failing')),
+    repositories: repositories.data,
   }
   return { statistics: stats.data.attributes, discarded, failing, isUnused: !used.has(name) }
 }

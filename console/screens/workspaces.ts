@@ -3,9 +3,10 @@ import { formatBytes } from '../format.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage, locale, texts } from '../preferences.ts'
+import { addressOf } from '../router.ts'
 import * as workspacesCatalogue from '../texts/workspaces.ts'
 import { Heading, Loaded, Table, Time } from '../ui/parts.ts'
-import { addressInWorkspace, nameOfWorkspace } from '../workspace-choice.ts'
+import { nameOfWorkspace } from '../workspace-choice.ts'
 
 const workspacesWords = inLanguage(workspacesCatalogue)
 
@@ -14,22 +15,39 @@ const refreshMs = 10_000
 const Row = ({ state }: { state: WorkspaceState }) => {
   const words = workspacesWords()
   const { app } = texts()
-  const { attention, oldest_open_at: oldest, last_request_at: last, stored_bytes: stored, max_bytes: limit } = state
-  const name = nameOfWorkspace(state)
-  const isHere = name === nameOfWorkspace(session.value!)
+  const {
+    attention,
+    failing,
+    refusing,
+    held,
+    oldest_open_at: oldest,
+    last_request_at: last,
+    stored_bytes: stored,
+    max_bytes: limit,
+  } = state
+  const workspace = nameOfWorkspace(state)
+  const isHere = workspace === nameOfWorkspace(session.value!)
   const bytes = (value: number) => formatBytes(value, locale())
   const noneText = html`<span class="quiet">${words.none}</span>`
+  const trouble = [
+    { number: attention, text: app.documents, path: 'attention' },
+    { number: failing, text: words.failing, path: 'destinations' },
+    { number: refusing, text: words.refusing, path: 'requests', query: { status_class: '4xx' } },
+    { number: held, text: words.held, path: 'documents', query: { delivery_status: 'held' } },
+  ].filter(({ number }) => number > 0)
   // The page is loaded again with the other workspace (target).
   return html`<tr role="row">
     <td role="cell" class="main-cell name">
-      <a href=${addressInWorkspace('overview', name)} target="_self">${name}</a> ${isHere && html`<span class="small">${words.here}</span>`}
+      <a href=${addressOf('overview', { workspace })} target="_self">${workspace}</a>
+      ${isHere && html`<span class="small">${words.here}</span>`}
     </td>
     <td role="cell">
-      <span class="cell-name">${words.attention}: </span>${
-        attention === 0
-          ? html`<span class="quiet">${words.nothing}</span>`
-          : html`<a href=${addressInWorkspace('attention', name)} target="_self">${app.documents(attention)}</a>`
-      }
+      <span class="cell-name">${words.attention}: </span>
+      ${trouble.length === 0 && html`<span class="quiet">${words.nothing}</span>`}
+      ${trouble.map(
+        ({ number, text, path, query }) =>
+          html`<div key=${path}><a href=${addressOf(path, { ...query, workspace })} target="_self">${text(number)}</a></div>`,
+      )}
     </td>
     <td role="cell"><span class="cell-name">${words.oldest}: </span>${oldest === null ? noneText : html`<${Time} at=${oldest} />`}</td>
     <td role="cell"><span class="cell-name">${words.lastRequest}: </span>${last === null ? noneText : html`<${Time} at=${last} />`}</td>

@@ -17,8 +17,11 @@ export const en = {
   showDiscarded: 'Show what was discarded',
   enrichmentFails: (name: string) => `The latest documents of the enrichment ${name} lack business data. They are delivered nevertheless.`,
   showEnrichment: 'Show the enrichment',
-  upstreamFails: (repoId: string) =>
-    `The earlier content server of the repository ${repoId} fails. Documents that only it has, and new ones, are answered with 503.`,
+  repositoryFails: {
+    upstream_failing: (repoId: string) =>
+      `The earlier content server of the repository ${repoId} fails. Documents that only it has, and new ones, are answered with 503.`,
+    requests_refused: (repoId: string) => `The latest requests to the repository ${repoId} were all refused.`,
+  },
   showRepository: 'Show the repository',
   show: { attention: 'Show what failed', retrying: 'Show them', pending: 'Show them', held: 'Show them' },
   numbers: 'Key figures',
@@ -63,8 +66,11 @@ export const de: typeof en = {
   showDiscarded: 'Verworfene anzeigen',
   enrichmentFails: (name) => `Den neuesten Dokumenten der Anreicherung ${name} fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.`,
   showEnrichment: 'Anreicherung anzeigen',
-  upstreamFails: (repoId) =>
-    `Der frühere Content-Server des Repositorys ${repoId} ist gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.`,
+  repositoryFails: {
+    upstream_failing: (repoId) =>
+      `Der frühere Content-Server des Repositorys ${repoId} ist gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.`,
+    requests_refused: (repoId) => `Die letzten Anfragen an das Repository ${repoId} wurden alle abgewiesen.`,
+  },
   showRepository: 'Repository anzeigen',
   show: { attention: 'Fehlgeschlagene anzeigen', retrying: 'Anzeigen', pending: 'Anzeigen', held: 'Anzeigen' },
   numbers: 'Kennzahlen',

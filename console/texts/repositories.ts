@@ -82,6 +82,7 @@ export const en = {
     no_active_certificate: 'No active certificate',
     similar_name: 'Similar name',
     upstream_failing: 'Earlier server fails',
+    requests_refused: 'Requests refused',
   },
   warningTexts: {
     open_to_all:
@@ -93,6 +94,7 @@ export const en = {
       'The same signer signs for another repository whose name begins alike. A signed URL that fits both counts for one of them only. Use names of the same length.',
     upstream_failing:
       'The earlier content server fails. Documents that only it has, and new ones, are answered with 503. Below, test it to see what it says.',
+    requests_refused: 'The latest requests of the source system were all refused. Below, the last ones are listed with what to do.',
   },
   refusals: 'Requests that were refused last',
   showRefusals: 'Show all refused requests',
@@ -260,6 +262,7 @@ export const de: typeof en = {
     no_active_certificate: 'Kein aktives Zertifikat',
     similar_name: 'Ähnlicher Name',
     upstream_failing: 'Früherer Server gestört',
+    requests_refused: 'Anfragen abgewiesen',
   },
   warningTexts: {
     open_to_all:
@@ -271,6 +274,7 @@ export const de: typeof en = {
       'Derselbe Unterzeichner signiert für ein weiteres Repository, dessen Name gleich beginnt. Eine signierte URL, die zu beiden passt, gilt nur für eines. Verwenden Sie gleich lange Namen.',
     upstream_failing:
       'Der frühere Content-Server ist gestört. Dokumente, die nur er hat, und neue Dokumente werden mit 503 beantwortet. Prüfen Sie ihn unten, um den Grund zu sehen.',
+    requests_refused: 'Die letzten Anfragen des Quellsystems wurden alle abgewiesen. Unten stehen sie mit dem, was zu tun ist.',
   },
   refusals: 'Zuletzt abgewiesene Anfragen',
   showRefusals: 'Alle abgewiesenen Anfragen anzeigen',

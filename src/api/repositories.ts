@@ -27,7 +27,8 @@ const warning = warningOf(
   '`open_to_all`: neither signatures nor source addresses are checked. `not_connected`: documents are discarded. ' +
     '`no_active_certificate`: signatures are required, and no certificate is active, so every signed request is refused. ' +
     '`similar_name`: another repository, whose name begins alike, accepts signatures of the same signer. ' +
-    '`upstream_failing`: the upstream has failed for 5 minutes, and documents that only it has, and new ones, are answered with 503.',
+    '`upstream_failing`: the upstream has failed for 5 minutes, and documents that only it has, and new ones, are answered with 503. ' +
+    '`requests_refused`: the latest 5 requests of the source system were all refused.',
   'What the condition means, and how to end it.',
 )
 

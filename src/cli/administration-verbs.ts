@@ -1,13 +1,23 @@
 import { Argument, Option, type Command } from 'commander'
 import type { KeyOptions } from '../access/key-administration.ts'
+import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { tiers, type Tier } from '../domain/bounds.ts'
+import type { WorkspaceState } from '../observe/workspace-states.ts'
 import { keyLevels } from '../security/levels.ts'
 import type { CommandContext } from './context.ts'
 import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
 const administration = () => import('../workspace/administration.ts')
 const keyAdministration = () => import('../access/key-administration.ts')
+
+const troubleOf = ({ attention, failing, refusing, held }: WorkspaceState): string =>
+  [
+    ...(attention > 0 ? [countOf(attention, 'document needs attention', 'documents need attention')] : []),
+    ...(failing > 0 ? [countOf(failing, 'destination fails', 'destinations fail')] : []),
+    ...(refusing > 0 ? [`${countOf(refusing, 'repository refuses', 'repositories refuse')} all requests`] : []),
+    ...(held > 0 ? [countOf(held, 'delivery is held', 'deliveries are held')] : []),
+  ].join(', ') || '-'
 
 /** Adds the commands that create, list, change and delete workspaces. */
 export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandContext) => {
@@ -60,10 +70,10 @@ export const addWorkspaceVerbs = (program: Command, { inDatabase }: CommandConte
         options,
         states.map(snakeCased),
         tableOf(
-          ['WORKSPACE', 'ATTENTION', 'OPEN', 'OLDEST OPEN (UTC)', 'LAST REQUEST (UTC)', 'STORED BYTES', 'ID'],
+          ['WORKSPACE', 'TROUBLE', 'OPEN', 'OLDEST OPEN (UTC)', 'LAST REQUEST (UTC)', 'STORED BYTES', 'ID'],
           states.map((each) => [
             `${each.userSlug}/${each.workspaceSlug}`,
-            String(each.attention),
+            troubleOf(each),
             String(each.open),
             cellOf(each.oldestOpenAt),
             cellOf(each.lastRequestAt),

@@ -2,6 +2,9 @@
 // and no attempt starts for a pause. Then it is half open: one real delivery tries the target. A trial that fails opens it again, for
 // twice the pause; any attempt that succeeds closes it. The circuit delays deliveries and never fails one.
 
+/** Consecutive failed attempts from which a destination is failing, even if its circuit is closed. */
+export const failingFrom = 5
+
 export const circuitStates = ['closed', 'open', 'half_open'] as const
 
 export interface Circuit {

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
+import { failingFrom } from '../domain/circuit.ts'
 import { noticeData, type IncidentEvent } from '../domain/notices.ts'
 
 /** The part of a notice that describes its incident, without the times. */
@@ -35,14 +36,12 @@ export type ConditionConfig = Pick<Config, 'RELAY_BASE_URL' | 'TEMPORAL_UI_URL' 
 export const conditionLimits = {
   /** Failed deliveries or discarded documents up to which an incident counts them. */
   maxCount: 1_000,
-  /** Consecutive failed attempts from which a destination is failing, even if its circuit is closed. */
-  destinationFailures: 5,
+  /** Consecutive failed attempts from which a destination is failing. */
+  destinationFailures: failingFrom,
   /** Days before the end of its validity at which a certificate is announced as expiring. */
   certificateDays: 30,
   /** Hours for which an inactive connection may hold deliveries before it is announced. */
   holdingHours: 24,
-  /** Latest requests of a source system that were all refused before that is announced. */
-  refusedRequests: 5,
 }
 
 export type ConditionLimits = typeof conditionLimits

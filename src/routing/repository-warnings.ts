@@ -1,10 +1,19 @@
 import { similarRepositories } from '../access/certificates.ts'
 import { messageOf } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
+import { refusedRequests, refusedSource } from '../capture/latest-requests.ts'
 import type { Database } from '../db/database.ts'
+import { refusals, type RefusalCode } from '../domain/refusal-codes.ts'
 import { failingUpstream } from '../migration/failures.ts'
 
-export const repositoryWarningCodes = ['open_to_all', 'not_connected', 'no_active_certificate', 'similar_name', 'upstream_failing'] as const
+export const repositoryWarningCodes = [
+  'open_to_all',
+  'not_connected',
+  'no_active_certificate',
+  'similar_name',
+  'upstream_failing',
+  'requests_refused',
+] as const
 
 export interface RepositoryWarning {
   code: (typeof repositoryWarningCodes)[number]
@@ -21,6 +30,8 @@ export interface WarningFacts {
   similarNames: string[]
   /** Why and since when the upstream fails. Null if it does not, or if there is none. */
   upstreamFailure: { since: string; error: string } | null
+  /** Since when all requests were refused, and why the last one was. Null if one of the latest was accepted. */
+  refused: { since: string; code: RefusalCode } | null
 }
 
 /** Condition in a query on the table repositories: a connection, active or not, leads to a destination. */
@@ -56,7 +67,8 @@ export const warningFactsColumn = `
     'upstreamFailure', (
       select jsonb_build_object('since', failing_since, 'error', last_error)
       from (${failingUpstream}) as failing
-    )
+    ),
+    'refused', (select jsonb_build_object('since', since, 'code', code) from (${refusedSource()}) as latest)
   ) end as "warningFacts"
 `
 
@@ -93,6 +105,13 @@ export const repositoryWarnings = (facts: WarningFacts | null): RepositoryWarnin
       'Restore it, or set upstream to null.'
     warnings.push({ code: 'upstream_failing', message })
   }
+  if (facts.refused) {
+    const { since, code } = facts.refused
+    const message =
+      `The latest ${refusedRequests} requests of the source system, since ${new Date(since).toISOString()}, were all refused, the last one with ${code}. ` +
+      refusals[code].remedy
+    warnings.push({ code: 'requests_refused', message })
+  }
   return warnings
 }
 
@@ -112,6 +131,7 @@ export const findRepositoryWarnings = async (db: Database): Promise<Record<Repos
     no_active_certificate: [],
     similar_name: [],
     upstream_failing: [],
+    requests_refused: [],
   }
   for (const { name, warningFacts } of rows) {
     for (const { code } of repositoryWarnings(warningFacts)) found[code].push(name)

@@ -8,6 +8,7 @@ import { testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { createSigner } from '../support/signer.ts'
+import { until } from '../support/until.ts'
 import { wire } from './objstore.ts'
 
 const { database, api, acme, other } = share(await startScene())
@@ -60,6 +61,23 @@ test('a list shows the warnings of each repository', async () => {
   ])
   await tenant.call('DELETE', `/destinations/${wired.destinationId}`)
   expect(codesOf(await tenant.call('GET', `/repositories/${wired.repositoryId}`))).toEqual(['open_to_all', 'not_connected'])
+})
+
+test('a repository warns while the latest requests of its source system were all refused, with the reason and what to do', async () => {
+  const tenant = await api.tenant('acme/refused')
+  const { repoId, repositoryId } = await wire(tenant, 'R1')
+  const refused = async () => {
+    const { warnings } = (await tenant.call('GET', `/repositories/${repositoryId}`)).json.data.attributes
+    return warnings.find(({ code }: { code: string }) => code === 'requests_refused')?.message
+  }
+  for (let count = 0; count < 5; count += 1) {
+    expect(await refused()).toBeUndefined()
+    expect((await tenant.send('PUT', `create&pVersion=0045&contRep=${repoId}&docId=D${count}`, 'hello')).status).toBe(400)
+    await until('the request has been captured', async () => (await tenant.call('GET', '/requests')).json.data.length === count + 1)
+  }
+  expect(await refused()).toMatch(/^The latest 5 requests .* refused, the last one with invalid_parameter\. Correct the parameter/)
+  await tenant.sendCreate(repoId, 'D6')
+  await until('a request has been accepted', async () => (await refused()) === undefined)
 })
 
 test('repositories whose names begin alike warn while they accept signatures of the same signer', async () => {

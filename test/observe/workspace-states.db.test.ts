@@ -25,7 +25,7 @@ const createStates = async (variables: Record<string, string> = {}) => {
       await db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'failed' })
       await db('documents').where({ workspace_id: workspaceId }).update({ status: 'failed' })
     },
-    capture: (workspaceId: string, at: Date) =>
+    capture: (workspaceId: string, at: Date, errorCode: string | null = null) =>
       db('captured_requests').insert({
         id: newId(),
         workspace_id: workspaceId,
@@ -38,6 +38,7 @@ const createStates = async (variables: Record<string, string> = {}) => {
         source_ip: '127.0.0.1',
         request_at: at,
         status_code: 200,
+        error_code: errorCode,
         response_headers: '{}',
         duration_ms: 1,
         response_at: at,
@@ -96,6 +97,43 @@ test('a workspace is listed with its figures, whether the counters are folded or
   expect((await states.list()).find(({ id }) => id === failed.workspaceId)).toMatchObject({ attention: 0 })
 })
 
+test('a workspace where a destination fails, a source is refused or deliveries are held says so, until it is over', async () => {
+  await using created = await createStates()
+  const { db, states, receive, capture } = created
+  const routes = await receive(1_000)
+  const { workspaceId } = routes
+  const [quiet, failing] = [await receive(1_000), await receive(1_000)]
+  const read = async (id = workspaceId) => {
+    const listed = await states.list()
+    return { ...listed.find((each) => each.id === id)!, place: listed.findIndex((each) => each.id === id) }
+  }
+  const gate = { destination_id: failing.destinations['a']! }
+  await db('destination_gates')
+    .insert({ ...gate, circuit: 'open' })
+    .onConflict('destination_id')
+    .merge()
+  expect(await read(failing.workspaceId)).toMatchObject({ failing: 1, place: 0 })
+  await db('destination_gates').where(gate).update({ circuit: 'closed', failures: 4 })
+  expect(await read(failing.workspaceId)).toMatchObject({ failing: 0 })
+  await db('destination_gates').where(gate).update({ failures: 5 })
+  expect(await read(failing.workspaceId)).toMatchObject({ failing: 1 })
+
+  const { repo_id: repoId } = await db('repositories').where({ id: routes.repositoryId }).first('repo_id')
+  const refuse = async () => {
+    await capture(workspaceId, new Date(), 'signature_missing')
+    await db('captured_requests').where({ workspace_id: workspaceId }).update({ repo_id: repoId })
+  }
+  for (let count = 0; count < 4; count += 1) await refuse()
+  expect(await read()).toMatchObject({ refusing: 0 })
+  await refuse()
+  expect(await read()).toMatchObject({ refusing: 1, failing: 0 })
+  await db('repositories').where({ id: routes.repositoryId }).update({ status: 'inactive' })
+  expect(await read()).toMatchObject({ refusing: 0 })
+
+  await db('deliveries').where({ workspace_id: quiet.workspaceId }).update({ status: 'held' })
+  expect(await read(quiet.workspaceId)).toMatchObject({ held: 1, open: 1, place: 1 })
+})
+
 test('only the workspaces that are asked for are listed', async () => {
   await using created = await createStates({ RELAY_WORKSPACE_MAX_BYTES: '700' })
   const { states, receive } = created
@@ -118,7 +156,10 @@ test('workspaces are sorted by what is wrong, then by name', () => {
     userSlug: 'acme',
     workspaceSlug,
     attention: 0,
+    failing: 0,
+    refusing: 0,
     open: 0,
+    held: 0,
     oldestOpenAt: null,
     lastRequestAt: null,
     storedBytes: 0,
@@ -134,10 +175,13 @@ test('workspaces are sorted by what is wrong, then by name', () => {
     state('late', { oldestOpenAt: ago(10 * minuteMs) }),
     state('later', { oldestOpenAt: ago(20 * minuteMs) }),
     state('few', { attention: 1 }),
+    state('refused', { refusing: 1 }),
+    state('failing', { failing: 1, oldestOpenAt: ago(1_000) }),
+    state('held', { held: 3 }),
     state('many', { attention: 7 }),
     state('few-late', { attention: 1, oldestOpenAt: ago(10 * minuteMs) }),
   ]
-  const order = ['many', 'few-late', 'few', 'later', 'late', 'blocked', 'full', 'a', 'b']
+  const order = ['many', 'few-late', 'few', 'failing', 'refused', 'later', 'late', 'blocked', 'full', 'held', 'a', 'b']
   expect(byTrouble(states, now).map(({ workspaceSlug }) => workspaceSlug)).toEqual(order)
   expect(byTrouble(states.toReversed(), now).map(({ workspaceSlug }) => workspaceSlug)).toEqual(order)
 })
