@@ -98,7 +98,7 @@ export const apiUseCases = (db: Database, deps: ApiUseCaseDeps) =>
     notifications: createNotifications(db, deps.findConnector),
 
     // documents and their deliveries
-    documents: createDocuments(db, () => (deps.relayWatch.read().status === 'temporal_unavailable' ? 'temporal' : 'worker')),
+    documents: createDocuments(db, async () => (deps.relayWatch.read().status === 'temporal_unavailable' ? 'temporal' : 'worker')),
     setMetadata: createSetMetadata(db, deps),
     findUnknownRepositories: (workspaceId: string, repoIds: string[]) => findUnknownRepositories(db, workspaceId, repoIds),
     attemptLog: createAttemptLog(db),

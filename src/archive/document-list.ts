@@ -83,7 +83,7 @@ const waitReason = `
             when waiting in ('paused', 'data') then waiting
             when waiting is not null then case when exists (${gate('')}) then 'circuit' else 'slot' end
             when next_attempt_at > now() then 'attempt'
-            else :dueReason
+            else 'worker'
           end`
 
 const contentColumns = `
@@ -99,8 +99,10 @@ const contentOf = (row: ContentRow | undefined): DocumentContent | undefined => 
   return { ...document, content: { id: contentId, sizeBytes, appends, store } }
 }
 
-/** @param dueReason returns what a delivery waits for whose attempt is due: a worker, unless it is known that Temporal does not answer */
-export const createDocuments = (db: Database, dueReason: () => Extract<WaitReason, 'worker' | 'temporal'> = () => 'worker') => {
+/** Returns what a delivery waits for whose attempt is due: a worker, unless it is known that Temporal does not answer. */
+export type DueReason = () => Promise<Extract<WaitReason, 'worker' | 'temporal'>>
+
+export const createDocuments = (db: Database, dueReason: DueReason = async () => 'worker') => {
   const findIds = createDocumentSearch(db)
 
   /** Adds the deliveries of a page of documents, in one query. */
@@ -127,8 +129,13 @@ export const createDocuments = (db: Database, dueReason: () => Extract<WaitReaso
       where document_id = any (:ids)
       order by document_id, deliveries.destination_id
       `,
-      { ids: documents.map(({ id }) => id), dueReason: dueReason() },
+      { ids: documents.map(({ id }) => id) },
     )
+    const due = rows.flatMap(({ waitingFor }) => (waitingFor?.reason === 'worker' ? [waitingFor] : []))
+    if (due.length > 0) {
+      const reason = await dueReason()
+      for (const each of due) each.reason = reason
+    }
     const deliveries = rows.map((row) => ({ ...row, receipt: row.receipt && toCamelCase(receipt, row.receipt) }))
     const byDocument = Map.groupBy(deliveries, (row) => row.documentId)
     return documents.map(({ codePage, ...document }) => ({

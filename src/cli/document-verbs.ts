@@ -39,8 +39,8 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (text: string, { workspace, ...options }: DocumentOptions) => {
-      const { describeFound, findDocuments, foundMax } = await import('./documents.ts')
-      const found = await context.inDatabase((db) => findDocuments(db, text, workspace))
+      const { askTemporal, describeFound, findDocuments, foundMax } = await import('./documents.ts')
+      const found = await context.inDatabase((db, config) => findDocuments(db, text, workspace, askTemporal(config)))
       printResult(options, found, describeFound(found))
       if (found.length === 0) process.exitCode = 1
       if (found.length >= foundMax) printProgress(`Only the newest ${foundMax} documents of a workspace are listed.`)
@@ -51,8 +51,8 @@ export const addDocumentVerbs = (program: Command, context: CommandContext) => {
     .addOption(workspaceOption)
     .addOption(jsonOption)
     .action(async (reference: string, { workspace, ...options }: DocumentOptions) => {
-      const { showDocument } = await import('./documents.ts')
-      await print(options, await context.inDatabase((db) => showDocument(db, reference, workspace)))
+      const { askTemporal, showDocument } = await import('./documents.ts')
+      await print(options, await context.inDatabase((db, config) => showDocument(db, reference, workspace, askTemporal(config))))
     })
   program
     .command('failures [user/workspace]')

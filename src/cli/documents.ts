@@ -1,5 +1,5 @@
 import { openEnrichmentTasks } from '../app/enrichment-tasks.ts'
-import { createDocuments, type Document } from '../archive/document-list.ts'
+import { createDocuments, type Document, type DueReason } from '../archive/document-list.ts'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
@@ -24,6 +24,7 @@ import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
 import { openOutboundGuard } from '../security/outbound.ts'
 import { createKeyRing } from '../security/seal.ts'
+import { openTemporal } from '../temporal/client.ts'
 import { findWorkspace, workspaceNameOf } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
 import { cellOf, tableOf } from './output.ts'
@@ -42,8 +43,28 @@ interface Found {
 const workspacesOf = async (db: Database, name: string | undefined): Promise<Workspace[]> =>
   name === undefined ? createWorkspaces(db).list() : [await findWorkspace(db, name)]
 
-const search = async (db: Database, workspace: string | undefined, conditions: { q: string } | { docId: string }): Promise<Found[]> => {
-  const documents = createDocuments(db)
+/** Asks Temporal if it answers, for a delivery whose attempt is due. */
+export const askTemporal =
+  (config: Config): DueReason =>
+  async () => {
+    const temporal = openTemporal(config)
+    try {
+      await temporal.ping()
+      return 'worker'
+    } catch {
+      return 'temporal'
+    } finally {
+      await temporal.close()
+    }
+  }
+
+const search = async (
+  db: Database,
+  workspace: string | undefined,
+  conditions: { q: string } | { docId: string },
+  dueReason?: DueReason,
+): Promise<Found[]> => {
+  const documents = createDocuments(db, dueReason)
   const found: Found[] = []
   for (const each of await workspacesOf(db, workspace)) {
     const { items } = await documents.search(each.id, { ...conditions, perPage: foundMax })
@@ -52,8 +73,8 @@ const search = async (db: Database, workspace: string | undefined, conditions: {
   return found
 }
 
-const findById = async (db: Database, workspace: string | undefined, id: string): Promise<Found[]> => {
-  const documents = createDocuments(db)
+const findById = async (db: Database, workspace: string | undefined, id: string, dueReason?: DueReason): Promise<Found[]> => {
+  const documents = createDocuments(db, dueReason)
   const workspaceId = await documents.findWorkspaceId(id)
   const owner = (await workspacesOf(db, workspace)).find((each) => each.id === workspaceId)
   return owner ? [{ workspace: workspaceNameOf(owner), workspaceId: owner.id, document: await documents.find(owner.id, id) }] : []
@@ -77,12 +98,12 @@ export type FoundDocument = ReturnType<typeof present>
  * `relay find`: the documents that people call by the text, newest first.
  * @throws `UserError` if the workspace does not exist
  */
-export const findDocuments = async (db: Database, text: string, workspace?: string): Promise<FoundDocument[]> =>
-  (await search(db, workspace, { q: text })).map(present)
+export const findDocuments = async (db: Database, text: string, workspace?: string, dueReason?: DueReason): Promise<FoundDocument[]> =>
+  (await search(db, workspace, { q: text }, dueReason)).map(present)
 
-const findOne = async (db: Database, reference: string, workspace: string | undefined): Promise<Found> => {
-  const byId = isId(reference) ? await findById(db, workspace, reference) : []
-  const found = byId.length > 0 ? byId : await search(db, workspace, { docId: reference })
+const findOne = async (db: Database, reference: string, workspace: string | undefined, dueReason?: DueReason): Promise<Found> => {
+  const byId = isId(reference) ? await findById(db, workspace, reference, dueReason) : []
+  const found = byId.length > 0 ? byId : await search(db, workspace, { docId: reference }, dueReason)
   if (found.length > 1) {
     const listed = found.map(({ workspace: name, document }) => `${document.id} (${name}, component ${document.compId})`).join(', ')
     throw new UserError(`There are several documents ${reference}. Give the id of one of them: ${listed}`)
@@ -92,8 +113,8 @@ const findOne = async (db: Database, reference: string, workspace: string | unde
 }
 
 /** `relay show`. @param reference id or docId of a document. @throws `UserError` if there is none, or several */
-export const showDocument = async (db: Database, reference: string, workspace?: string) => {
-  const found = await findOne(db, reference, workspace)
+export const showDocument = async (db: Database, reference: string, workspace?: string, dueReason?: DueReason) => {
+  const found = await findOne(db, reference, workspace, dueReason)
   const { fields, enrichments } = await createDocuments(db).find(found.workspaceId, found.document.id)
   const shown = enrichments.map(({ enrichmentName: name, status, attempts, steps }) => ({ name, status, attempts, steps }))
   return { ...present(found), fields, enrichments: shown }
@@ -136,7 +157,7 @@ export const changeDocument = (
   withLauncher(config, log, verb, async (db, launcher) => {
     const { workspaceId, document } = await findOne(db, reference, workspace)
     await launcher.sendAll(await changes[verb](db, config, { workspaceId, documentId: document.id, actor: systemActor }))
-    return showDocument(db, document.id, workspace)
+    return showDocument(db, document.id, workspace, askTemporal(config))
   })
 
 /**

@@ -1,6 +1,7 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
 import {
+  askTemporal,
   describeDocument,
   describeFound,
   describeTry,
@@ -88,6 +89,22 @@ test('a document is shown by its id or its docId, and one of several is asked fo
   expect((await showDocument(db, 'SHOW1', other.workspace)).id).toBe(other.id)
   await expect(showDocument(db, id, other.workspace)).rejects.toThrow(`There is no document ${id}. Search for it with: relay find`)
   expect((await showDocument(db, id, workspace)).id).toBe(id)
+})
+
+test('a delivery whose attempt is due waits for a worker, or for Temporal if that does not answer', async () => {
+  const { db } = database
+  const { id, workspace } = await receive('DUE1')
+  const away = { ...testConfig({ TEMPORAL_ADDRESS: '127.0.0.1:1' }), TEMPORAL_START_TIMEOUT_MS: 100 }
+  for (const [dueReason, reason, text] of [
+    [undefined, 'worker', 'no worker has begun with it'],
+    [askTemporal(away), 'temporal', 'Temporal does not answer'],
+  ] as const) {
+    const shown = await showDocument(db, id, workspace, dueReason)
+    expect(shown.deliveries.map(({ waiting_for: wait }) => wait?.reason)).toEqual([reason, reason])
+    expect(describeDocument(withConsoleUrl(undefined, shown))).toContain(`           an attempt is due, and ${text}`)
+    const [found] = await findDocuments(db, 'DUE1', workspace, dueReason)
+    expect(found!.deliveries[0]!.waiting_for?.reason).toBe(reason)
+  }
 })
 
 test('business data of a document is shown, and its enrichment is tried in this process', async () => {
