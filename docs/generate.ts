@@ -7,7 +7,6 @@ import { configurationPage } from './configuration.ts'
 import { conformancePage } from './conformance.ts'
 import { connectorPages } from './connectors.ts'
 import { deliveriesPage } from './deliveries.ts'
-import { enrichmentFiles } from './enrichments.ts'
 import { errorsPage } from './errors.ts'
 import { withHardeningChecklist } from './hardening.ts'
 import { copiesInChart, valuesSchema } from './helm-chart.ts'
@@ -29,7 +28,6 @@ const made: Record<string, string> = {
   'docs/path-templates.md': pathTemplatesPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
-  ...enrichmentFiles(),
   'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,
   'openapi.json': openApiFile(),
   'deploy/helm/document-relay/values.schema.json': valuesSchema(),

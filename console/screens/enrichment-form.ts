@@ -3,7 +3,7 @@ import type { Schemas } from '../api.ts'
 import { textsOf, type Texts } from '../form.ts'
 import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
-import { readyEnrichments, type ReadyName } from '../ready-enrichments.ts'
+import { readyEnrichments } from '../ready-enrichments.ts'
 import { requestFields, requestSchemas } from '../request-schemas.ts'
 import { changed, signInPath } from '../schema-form.ts'
 import * as enrichmentsCatalogue from '../texts/enrichments.ts'
@@ -15,15 +15,15 @@ const enrichmentsWords = inLanguage(enrichmentsCatalogue)
 
 type Attributes = Schemas['Enrichment']['attributes']
 
-const firstReady: ReadyName = 'mm-invoice'
+const firstReady = 'mm-invoice'
 
 /** A choice of a ready enrichment. Its values replace those of the form, but for the repositories. */
 const StartFrom = ({ form }: { form: Form }) => {
   const words = enrichmentsWords()
-  const [chosen, setChosen] = useState<ReadyName>(firstReady)
-  const choose = (name: ReadyName) => {
+  const [chosen, setChosen] = useState(firstReady)
+  const choose = (name: string) => {
     setChosen(name)
-    const texts = textsOf(enrichmentFields(), readyEnrichments[name])
+    const texts = textsOf(enrichmentFields(), readyEnrichments[name]!)
     for (const path of startPaths) form.enter(path, texts[path]!)
   }
   return html`<div class="entry">
@@ -32,7 +32,7 @@ const StartFrom = ({ form }: { form: Form }) => {
       id="start-from"
       aria-describedby="start-from-help"
       value=${chosen}
-      onChange=${(event: Event) => choose((event.target as HTMLSelectElement).value as ReadyName)}
+      onChange=${(event: Event) => choose((event.target as HTMLSelectElement).value)}
     >
       ${Object.entries(words.ready).map(([name, label]) => html`<option key=${name} value=${name}>${label}</option>`)}
     </select>
@@ -73,7 +73,7 @@ export const EnrichmentForm = ({ stored, repositories, ...rest }: Props) => {
     ],
     stored: stored?.attributes,
     etag: stored?.etag,
-    start: readyEnrichments[firstReady],
+    start: readyEnrichments[firstReady]!,
     groups: [credentialsPath],
     wholes: ['http'],
     toBody: (values, texts) => (hasHttp(texts) ? credentials.toBody(values) : values),

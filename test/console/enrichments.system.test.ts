@@ -1,4 +1,4 @@
-import { readyEnrichments } from '../../console/ready-enrichments.ts'
+import { readFile } from 'node:fs/promises'
 import { insertDocument } from '../api/insert-document.ts'
 import { wire } from '../api/objstore.ts'
 import { startODataSystem } from '../enrichment/odata-system.ts'
@@ -175,7 +175,8 @@ test(
     await start.selectOption('e-invoice')
     expect(await page.getByLabel('Address').count()).toBe(0)
     await start.selectOption({ label: 'MM invoice (RMRP), remote function calls' })
-    expect(JSON.parse(await page.getByLabel('Steps').inputValue())).toEqual(readyEnrichments['mm-invoice'].steps)
+    const { steps } = JSON.parse(await readFile(new URL('../../docs/enrichments/mm-invoice.json', import.meta.url), 'utf8'))
+    expect(JSON.parse(await page.getByLabel('Steps').inputValue())).toEqual(steps)
     await start.selectOption('fi-invoice')
     await page.getByLabel('Address').fill('https://erp.acme.example/odata')
     await takeScreenshot(page, 'enrichment-start-from')

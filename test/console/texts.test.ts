@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises'
-import { readyEnrichments } from '../../console/ready-enrichments.ts'
 import * as apiErrors from '../../console/texts/api-errors.ts'
 import { en as attention } from '../../console/texts/attention.ts'
 import { en as audit } from '../../console/texts/audit.ts'
@@ -67,16 +66,16 @@ test('each error code, and a code that is not known, has a remedy in both langua
   for (const code of [...Object.keys(errorCodes), 'http_404', 'smtp_550', 'of_a_newer_version']) {
     for (const failed of failedThings) {
       expect(remedies.en.remedy(code, 'Archive', failed)).toMatch(
-        /^[A-Z].*\w[,.] (then retry the document|The relay tries again by itself|then test it again)\.$/,
+        /^[A-Z].*\w[,.] (then retry the document|then retry the deliveries|The relay tries again by itself|then test it again)\.$/,
       )
       expect(remedies.de.remedy(code, 'Archiv', failed)).toMatch(
-        /^[A-Z].*\w[,.] (dann das Dokument wiederholen|Das Relay versucht es von selbst wieder|dann erneut testen)\.$/,
+        /^[A-Z].*\w[,.] (dann das Dokument wiederholen|dann die Zustellungen wiederholen|Das Relay versucht es von selbst wieder|dann erneut testen)\.$/,
       )
     }
   }
   // A failure without a code was ended in Temporal: nothing has to be repaired.
-  expect(remedies.en.remedy(null, 'Archive', 'ended')).toBe('Retry the document if it is still needed there; otherwise acknowledge it.')
-  expect(remedies.de.remedy(null, 'Archiv', 'ended')).toMatch(/^Das Dokument wiederholen, falls/)
+  expect(remedies.en.remedy(null, 'Archive', 'ended')).toBe('Retry what is still needed there; acknowledge the rest.')
+  expect(remedies.de.remedy(null, 'Archiv', 'ended')).toMatch(/^Was dort noch gebraucht wird, wiederholen/)
 })
 
 test('each error code of the API has a German sentence, and the API words a code that is not known', () => {
@@ -97,8 +96,13 @@ test('numbers are written as the language does', () => {
   expect([attention.documents(1), attention.documents(2)]).toEqual(['1 document', '2 documents'])
 })
 
-test('each ready enrichment has a name, and no name is without one', () => {
-  expect(Object.keys(enrichments.ready).toSorted()).toEqual(Object.keys(readyEnrichments).toSorted())
+test('each ready enrichment has a name, and no name is without one', async () => {
+  const files = await readdir(new URL('../../docs/enrichments', import.meta.url))
+  expect(
+    Object.keys(enrichments.ready)
+      .map((name) => `${name}.json`)
+      .toSorted(),
+  ).toEqual(files.toSorted())
 })
 
 const settingNames = Object.keys(settingsWords.fields).filter((name) => name.includes('_') && !name.includes('.'))

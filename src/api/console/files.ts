@@ -42,6 +42,18 @@ const readModule = async (url: URL): Promise<Buffer> => {
   return Buffer.from(url.pathname.endsWith('.ts') ? toJavaScript(source) : source)
 }
 
+/** Writes the files of docs/enrichments into the module that has them. A compiled one has them already. */
+const withReady = async (name: string, body: Buffer): Promise<Buffer> => {
+  if (name !== 'ready-enrichments.ts') return body
+  const folder = new URL('docs/enrichments/', root)
+  const files = (await readdir(folder))
+    .toSorted()
+    .map(async (file) => [file.replace('.json', ''), JSON.parse(await readFile(new URL(file, folder), 'utf8'))])
+  return Buffer.from(
+    `${body.toString()}\nObject.assign(readyEnrichments, ${JSON.stringify(Object.fromEntries(await Promise.all(files)))})\n`,
+  )
+}
+
 /** Reads the files in the folder `console`: modules, without their types, the style sheet and the icon. */
 export const readConsoleSources = async (): Promise<ConsoleFile[]> => {
   const names = (await readdir(new URL('console/', root), { recursive: true })).map((name) => name.replaceAll('\\', '/'))
@@ -49,7 +61,7 @@ export const readConsoleSources = async (): Promise<ConsoleFile[]> => {
   return Promise.all(
     kept.map(async (name) => ({
       name: `console/${name.replace(/\.ts$/, '.js')}`,
-      body: await readModule(new URL(`console/${name}`, root)),
+      body: await withReady(name, await readModule(new URL(`console/${name}`, root))),
     })),
   )
 }
