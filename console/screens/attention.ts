@@ -89,7 +89,7 @@ const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => 
         }
       </span>
     </div>
-    ${status !== 'cancelled' && html`<p><strong>${whatToDo}:</strong> ${remedy(code, destinationName, status === 'failed' ? 'ended' : 'retried')}</p>`}
+    ${status !== 'cancelled' && html`<p><strong>${whatToDo}:</strong> ${remedy(code, destinationName, status === 'failed' ? 'group' : 'retried')}</p>`}
     <${Facts}
       of=${[
         [words.lastMessage, message ?? undefined],

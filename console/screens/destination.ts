@@ -12,10 +12,11 @@ import * as destinationsCatalogue from '../texts/destinations.ts'
 import * as formCatalogue from '../texts/form.ts'
 import { Backlog } from '../ui/backlog.ts'
 import { BarPlot } from '../ui/bars-figure.ts'
+import { Cause } from '../ui/cause.ts'
 import { DeliverAgain } from '../ui/deliver-again.ts'
 import { numberText } from '../ui/field-facts.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
-import { isErrorOutdated, LastError } from '../ui/last-error.ts'
+import { isErrorOutdated } from '../ui/last-error.ts'
 import { Badge, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
@@ -189,7 +190,6 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
     <${Facts}
       of=${[
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
-        [words.lastError, attributes.last_error === null ? undefined : html`<${LastError} attributes=${attributes} />`],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
         [formWords().credentials.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
         [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
@@ -215,7 +215,8 @@ const ShowDestination = ({ id }: { id: string }) => {
     <${Loaded} live=${live}>
       ${() => {
         const { attributes } = live.data!.data
-        return html`${may('member') && html`<${Actions} id=${id} attributes=${attributes} reload=${live.reload} />`}
+        return html`<${Cause} attributes=${attributes} failed="test" />
+          ${may('member') && html`<${Actions} id=${id} attributes=${attributes} reload=${live.reload} />`}
           ${attributes.warnings.map(({ code, message }) => html`<${Notice} key=${code} tone="warn">${message}</${Notice}>`)}
           <${Throughput} id=${id} />
           <div class="columns">

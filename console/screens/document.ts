@@ -13,7 +13,7 @@ import * as remediesCatalogue from '../texts/remedies.ts'
 import { BodyViewer } from '../ui/body-viewer.ts'
 import { ConfirmBulkRetry } from '../ui/bulk-retry.ts'
 import { BusinessData } from '../ui/business-data.ts'
-import { CircuitCause } from '../ui/circuit-cause.ts'
+import { CircuitCause } from '../ui/cause.ts'
 import {
   announce,
   Badge,
@@ -144,13 +144,18 @@ const DeliveryCard = ({
         }
       </${Notice}>`
     }
-    ${wait?.reason === 'circuit' && html`<${CircuitCause} id=${id} name=${name} />`}
+    ${wait?.reason === 'circuit' && html`<${CircuitCause} id=${id} />`}
     <${Facts}
       of=${[
         [words.path, html`<span class="mono">${delivery.path}</span>`],
         [words.receipt, receipt && html`<span class="mono">${pairsOf({ sha256: receipt.sha256, ...receipt.target })}</span>`],
         [status === 'delivered' ? deliveryStatus.delivered : words.since, html`<${Time} at=${delivery.status_since} />`],
-        [words.waiting, wait === null ? undefined : words.waits[wait.reason](name, wait.connection_name)],
+        [
+          words.waiting,
+          wait?.connection_id
+            ? html`<a href=${`connections/${wait.connection_id}`}>${words.waits[wait.reason](name, wait.connection_name)}</a>`
+            : wait && words.waits[wait.reason](name, wait.connection_name),
+        ],
         [
           wait?.reason === 'circuit' ? words.nextTrial : words.nextAttempt,
           next === null ? undefined : html`<${Time} at=${next} isPlanned />`,

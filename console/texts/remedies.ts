@@ -11,6 +11,7 @@ const actions: Record<Remedy, (destination: string) => string> = {
 
 const conclusions: Record<FailedThing, string> = {
   ended: ', dann das Dokument wiederholen.',
+  group: ', dann die Zustellungen wiederholen.',
   retried: '. Das Relay versucht es von selbst wieder.',
   test: ', dann erneut testen.',
 }
@@ -60,8 +61,8 @@ export const en = {
 export const de: typeof en = {
   whatToDo: 'Was zu tun ist',
   remedy: (code, destination, failed) =>
-    code === null && failed === 'ended'
-      ? 'Das Dokument wiederholen, falls es dort noch gebraucht wird, sonst quittieren.'
+    code === null && (failed === 'ended' || failed === 'group')
+      ? 'Was dort noch gebraucht wird, wiederholen, den Rest quittieren.'
       : `${actions[errorClassOf(code ?? '')](destination)}${conclusions[failed]}`,
   remedyOfRefusal: (code) => (isRefusalCode(code) ? afterRefusals[code] : undefined),
 }

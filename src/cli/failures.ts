@@ -38,7 +38,7 @@ export const listFailures = async (db: Database, name: string | undefined) => {
           deliveries,
           oldestAt,
           newestAt,
-          remedy: remedyFor(errorCode, destinationName, status === 'failed' ? 'ended' : 'retried'),
+          remedy: remedyFor(errorCode, destinationName, status === 'failed' ? 'group' : 'retried'),
         })),
       )
     }

@@ -252,15 +252,16 @@ export const isPermanent = (code: DeliveryErrorCode): boolean | undefined => fin
 export const actionFor = (code: string | null, destinationName: string): string =>
   (find(code ?? '')?.action ?? actions[errorClassOf(code ?? '')]).replaceAll('{destination}', () => `destination ${destinationName}`)
 
-/** What has failed: a delivery that has ended, one that is retried by itself, or a test of a destination. */
-export const failedThings = ['ended', 'retried', 'test'] as const
+/** What has failed: a delivery that has ended, several of them, one that is retried by itself, or a test of a destination. */
+export const failedThings = ['ended', 'group', 'retried', 'test'] as const
 export type FailedThing = (typeof failedThings)[number]
 
-/** What to do about a delivery that ended without an error of an attempt: a person, or the time for retries, has ended it. */
-const remedyForEnded = 'Retry the document if it is still needed there; otherwise acknowledge it.'
+/** What to do about deliveries that ended without an error of an attempt: a person, or the time for retries, has ended it. */
+const remedyForEnded = 'Retry what is still needed there; acknowledge the rest.'
 
 const conclusions: Record<FailedThing, string> = {
   ended: ', then retry the document.',
+  group: ', then retry the deliveries.',
   retried: '. The relay tries again by itself.',
   test: ', then test it again.',
 }
@@ -270,4 +271,4 @@ const conclusions: Record<FailedThing, string> = {
  * command line, the console and Temporal. @param code null if there was no error of an attempt
  */
 export const remedyFor = (code: string | null, destinationName: string, failed: FailedThing): string =>
-  code === null && failed === 'ended' ? remedyForEnded : `${actionFor(code, destinationName)}${conclusions[failed]}`
+  code === null && (failed === 'ended' || failed === 'group') ? remedyForEnded : `${actionFor(code, destinationName)}${conclusions[failed]}`

@@ -124,7 +124,7 @@ export const findFailedDeliveries: FindConditions = async (trx, config) => {
     `,
     { maxCount: config.maxCount, workspaceIds: config.workspaceIds },
   )
-  return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, 'ended', config) }))
+  return rows.map((row) => ({ ...row, subject: `${row.destination.id}/${row.errorCode ?? ''}`, details: detailsOf(row, 'group', config) }))
 }
 
 const expiringRemedy = (name: string) =>

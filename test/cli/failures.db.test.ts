@@ -48,11 +48,11 @@ test('failures are listed by destination and error with what to do and the comma
   expect(describeFailures(groups)).toEqual([
     expect.stringMatching(new RegExp(`^${acme.name}: 2 deliveries to ${name} failed with bucket_missing, the latest at 2.* UTC$`)),
     '  there is no bucket invoises',
-    `  What to do: Create the bucket, or correct the bucket of destination ${name}, then retry the document.`,
+    `  What to do: Create the bucket, or correct the bucket of destination ${name}, then retry the deliveries.`,
     retry('bucket_missing'),
     expect.stringContaining('1 delivery'),
     '  the delivery workflow was cancelled',
-    '  What to do: Retry the document if it is still needed there; otherwise acknowledge it.',
+    '  What to do: Retry what is still needed there; acknowledge the rest.',
     retry('none'),
     expect.stringContaining('retried with timeout'),
     '  the target was silent',

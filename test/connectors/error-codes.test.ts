@@ -7,6 +7,7 @@ describe('the table of delivery error codes', () => {
   test.each(codes)('the remedy for %s is one sentence that names what to do', (code) => {
     expect(failedThings.map((failed) => remedyFor(code, 'Archive', failed))).toEqual([
       expect.stringMatching(/^[A-Z].+[^.,], then retry the document\.$/),
+      expect.stringMatching(/^[A-Z].+[^.,], then retry the deliveries\.$/),
       expect.stringMatching(/^[A-Z].+[^.,]\. The relay tries again by itself\.$/),
       expect.stringMatching(/^[A-Z].+[^.,], then test it again\.$/),
     ])
@@ -59,7 +60,8 @@ test.each([
 test('what ended without an error of an attempt has nothing to be repaired, and what goes on or was tested has', () => {
   const target = 'Check that destination Archive is reachable and accepts requests'
   expect(failedThings.map((failed) => remedyFor(null, 'Archive', failed))).toEqual([
-    'Retry the document if it is still needed there; otherwise acknowledge it.',
+    'Retry what is still needed there; acknowledge the rest.',
+    'Retry what is still needed there; acknowledge the rest.',
     `${target}. The relay tries again by itself.`,
     `${target}, then test it again.`,
   ])

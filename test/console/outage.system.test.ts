@@ -44,7 +44,7 @@ const createScene = async () => {
     await page.evaluate("window.isSame = 'yes'")
     return page
   }
-  return { workspaceId, insert, open }
+  return { workspaceId, destinationId: destinations['Archive']!, insert, open }
 }
 
 const documentLink = (page: Page, docId: string) => page.getByRole('link', { name: docId })
@@ -134,6 +134,47 @@ test(
       await page.getByText(sentence).waitFor({ state: 'detached' })
     }
     expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'behind a circuit, the page of a document says what is wrong at the destination and what to do, as that of the destination does',
+  async () => {
+    const { destinationId, insert, open } = await createScene()
+    const id = await insert('BEHIND1', 'pending')
+    const { db } = database
+    const trialAt = new Date(Date.now() + 3_600_000)
+    const gate = { destination_id: destinationId, circuit: 'open', circuit_since: new Date(), pause_ms: 3_600_000, trial_at: trialAt }
+    const error = {
+      last_error: 'the certificate of the target has expired',
+      last_error_code: 'certificate_refused',
+      last_error_at: new Date(),
+    }
+    await db('destination_gates')
+      .insert({ ...gate, ...error, failed_attempts: 12 })
+      .onConflict('destination_id')
+      .merge()
+    await db('deliveries').where({ document_id: id }).update({ waiting: 'in_line' })
+    const page = await open()
+    await goTo(page, `/console/documents/${id}`)
+    await page.getByText('Archive waits until Archive answers again').waitFor()
+    const remedy = 'What to do: Renew the TLS certificate of the target, or correct ca_certificate of destination Archive'
+    for (const [path, end] of [
+      [`documents/${id}`, '. The relay tries again by itself.'],
+      [`destinations/${destinationId}`, ', then test it again.'],
+    ] as const) {
+      await goTo(page, `/console/${path}`)
+      await page.getByText('Last error: certificate_refused the certificate of the target has expired').waitFor()
+      await page.getByText(/(ago|now), 12 failed attempts/).waitFor()
+      await page.getByText(`${remedy}${end}`).waitFor()
+      expect(await problemsOf(page, `circuit-${path.split('/')[0]}`)).toEqual([])
+    }
+    // After a change, it is not known if it was enough.
+    await db('destinations')
+      .where({ id: destinationId })
+      .update({ updated_at: new Date(Date.now() + 1_000) })
+    await page.getByText('What to do').waitFor({ state: 'detached' })
   },
   testMs,
 )

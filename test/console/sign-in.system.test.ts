@@ -28,10 +28,16 @@ const api = share(await startApi(database.db, { variables }))
 provider.register([`${api.baseUrl}/console/sign-in/callback`])
 const prod = await api.tenant('acme/prod')
 const trial = await api.tenant('acme/test')
-await prod.create('/repositories', { repo_id: 'P1', name: 'Only in production' })
+const prodId = await prod.create('/repositories', { repo_id: 'P1', name: 'Only in production' })
+for (let count = 0; count < 5; count += 1) await prod.send('PUT', `create&pVersion=0045&contRep=P1&docId=D${count}`, 'without a component')
 const repositoryId = await trial.create('/repositories', { repo_id: 'T1', name: 'Only in the test workspace' })
-const { workspace_id: workspaceId } = await database.db('repositories').where({ id: repositoryId }).first('workspace_id')
-await insertDocument(database.db, { workspaceId, repositoryId, repoId: 'T1', status: 'failed' })
+for (const [id, repoId, status] of [
+  [repositoryId, 'T1', 'failed'],
+  [prodId, 'P1', 'delivered'],
+] as const) {
+  const { workspace_id: workspaceId } = await database.db('repositories').where({ id }).first('workspace_id')
+  await insertDocument(database.db, { workspaceId, repositoryId: id, repoId, status })
+}
 
 let browser: Browser
 beforeAll(async () => {
@@ -144,6 +150,13 @@ test.each(['en-GB', 'de-DE'] as const)(
       await takeScreenshot(page, `workspaces-${locale}-${width}`)
     }
     await page.setViewportSize({ width: 1280, height: 900 })
+    await table.getByRole('link', { name: isGerman ? 'Anfragen an 1 Repository abgewiesen' : 'Requests to 1 repository refused' }).click()
+    await page.waitForURL(`${api.baseUrl}/console/requests?status_class=4xx`)
+    await page.getByRole('link', { name: isGerman ? 'Übersicht' : 'Overview', exact: true }).click()
+    await page
+      .getByText(isGerman ? 'Die letzten Anfragen an das Repository P1 wurden alle' : 'The latest requests to the repository P1 were all')
+      .waitFor()
+    await page.goto(`${api.baseUrl}/console/workspaces`)
     await table.getByRole('link', { name: isGerman ? '1 Dokument' : '1 document' }).click()
     await page.waitForURL(`${api.baseUrl}/console/attention`)
     await workspace.waitFor()

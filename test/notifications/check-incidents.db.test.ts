@@ -237,9 +237,9 @@ describe('failed deliveries', () => {
     ])
     expect((await scene.notices()).map(({ data }) => `${data.summary} ${data.remedy}`).toSorted()).toEqual([
       '1 delivery to destination archive (webhook) failed without an error code. ' +
-        'Retry the document if it is still needed there; otherwise acknowledge it.',
+        'Retry what is still needed there; acknowledge the rest.',
       '2 deliveries to destination archive (webhook) failed with credentials_refused. ' +
-        'Save valid credentials for destination archive, then retry the document.',
+        'Save valid credentials for destination archive, then retry the deliveries.',
     ])
 
     await createAcknowledge(db)(scene.workspaceId, second, { type: 'system', userId: null })
@@ -415,7 +415,7 @@ test('a repository that receives and is wired to nothing is announced until it i
   expect((await scene.notices())[0]!.data).toMatchObject({
     summary: 'Repository Z1 has no connection to a destination and has discarded 2 documents.',
     openedAt: at(minute).toISOString(),
-    consoleUrl: `https://relay.example.com/console/documents?status=discarded&repo_id=Z1&workspace=${scene.workspace}`,
+    consoleUrl: `https://relay.example.com/console/attention?workspace=${scene.workspace}`,
   })
   await db('connection_repositories').insert(linked)
   expect(await check(at(2 * minute))).toMatchObject({ closed: 1, notices: 1 })

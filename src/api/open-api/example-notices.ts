@@ -37,7 +37,7 @@ const ofTarget = (failed: FailedThing) => ({
 /** What a notice says of each kind of incident. The first two belong to the story, the others happen in none. */
 const subjects = {
   'destination.failing': ofTarget('retried'),
-  'delivery.failed': ofTarget('ended'),
+  'delivery.failed': ofTarget('group'),
   'source.silent': { ...ofRepository, last_request_at: at.received },
   'source.refused': { ...ofRepository, error: { code: 'signature_invalid' }, remedy: refusals.signature_invalid.remedy },
   'certificate.expiring': { ...ofRepository, certificate: { id: exampleIds.certificate, ...certificate } },
