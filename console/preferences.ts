@@ -41,14 +41,11 @@ export const language = signal<Language>(
 )
 export const theme = signal<Theme>(read('relay-theme', themes, 'system'))
 
-/** Returns a function that gives texts in the chosen language. A component that calls it is drawn again when the language changes. */
-export const inLanguage =
-  <Texts>(catalogue: Record<Language, Texts>): (() => Texts) =>
-  () =>
-    catalogue[language.value]
+/** Returns texts in the chosen language. A component that calls it is drawn again when the language changes. */
+export const inLanguage = <Texts>(catalogue: Record<Language, Texts>): Texts => catalogue[language.value]
 
 /** Returns the texts that every screen uses. */
-export const texts = inLanguage(common)
+export const texts = () => inLanguage(common)
 
 /** Returns how dates and numbers are written: as the browser does, if it speaks the chosen language. */
 export const locale = (): string => spoken.find((each) => each.split('-')[0] === language.value) ?? language.value

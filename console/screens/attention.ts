@@ -10,9 +10,6 @@ import * as remediesCatalogue from '../texts/remedies.ts'
 import { BulkRetryProgress, ConfirmBulkRetry, type Target } from '../ui/bulk-retry.ts'
 import { Facts, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 
-const attentionWords = inLanguage(attentionCatalogue)
-const remediesWords = inLanguage(remediesCatalogue)
-
 type Group = Schemas['FailureGroup']['attributes']
 type GroupList = Schemas['FailureGroupList']
 type BulkRetry = Schemas['BulkRetry']
@@ -60,8 +57,8 @@ const documentsOf = (group: Group) =>
   })
 
 const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => void }) => {
-  const words = attentionWords()
-  const { whatToDo, remedy } = remediesWords()
+  const words = inLanguage(attentionCatalogue)
+  const { whatToDo, remedy } = inLanguage(remediesCatalogue)
   const { destination_id: destinationId, destination_name: destinationName, error_code: code, status, last_message: message } = group
   const shownCode = code ?? words.noCode
   return html`<li class="group">
@@ -102,7 +99,7 @@ const GroupItem = ({ group, onAsk }: { group: Group; onAsk: (target: Target) => 
 
 /** The groups of one destination. */
 const Destination = ({ groups, onAsk }: { groups: Group[]; onAsk: (target: Target) => void }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const { destination_id: destinationId, destination_name: destinationName, destination_deleted: isDeleted, status } = groups[0]!
   const headingId = `${status}-${destinationId}`
   return html`<section class="card" aria-labelledby=${headingId}>
@@ -141,7 +138,7 @@ const Groups = ({
   list: GroupList
   onAsk: (target: Target) => void
 }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   if (data.length === 0) return null
   const byDestination = Map.groupBy(
     data.map(({ attributes }) => attributes),
@@ -155,7 +152,7 @@ const Groups = ({
 
 /** The discarded documents of one repository. */
 const DiscardedItem = ({ group, onAsk }: { group: Discarded; onAsk: (target: Target) => void }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const { repo_id: repoId, repository_id: id, is_connected: isConnected, documents, newest_at: at } = group
   const state = id === null ? words.repositoryDeleted : isConnected ? words.nowConnected : words.notConnected
   const name = words.discardedOf(repoId)
@@ -196,7 +193,7 @@ const DiscardedItem = ({ group, onAsk }: { group: Discarded; onAsk: (target: Tar
 }
 
 const DiscardedDocuments = ({ list: { data, meta }, onAsk }: { list: DiscardedList; onAsk: (target: Target) => void }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   if (data.length === 0) return null
   return html`<h2>${words.discarded}</h2>
     <p class="quiet">${words.discardedHint}</p>
@@ -206,7 +203,7 @@ const DiscardedDocuments = ({ list: { data, meta }, onAsk }: { list: DiscardedLi
 
 /** The bulk retries that run, and those that were started here, with what they retry. */
 const BulkRetries = ({ list, onEnd }: { list: BulkRetry[]; onEnd: () => void }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const running = list.filter(({ attributes: { status } }) => status === 'running').map(({ id }) => id)
   const ids = [...new Set([...started.value, ...running])]
   if (ids.length === 0) return null
@@ -216,7 +213,7 @@ const BulkRetries = ({ list, onEnd }: { list: BulkRetry[]; onEnd: () => void }) 
 }
 
 export const AttentionScreen = () => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const { screens } = texts()
   const [asked, setAsked] = useState<Target>()
   const live = useLive('attention', load, refreshMs)

@@ -9,8 +9,6 @@ import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters
 import { CursorPager, ExactTime, Facts, Heading, Loaded, Table } from '../ui/parts.ts'
 import { Redacted } from '../ui/redacted.ts'
 
-const auditWords = inLanguage(auditCatalogue)
-
 type Entry = Schemas['AuditLog']
 type Subject = Schemas['AuditSubjectType']
 
@@ -36,7 +34,7 @@ const addressOfSubject = ({ event, subject_type: type, subject_id: id }: Entry['
 
 /** Returns the events by the kind of thing that they are about, each group with an option for all of them. */
 const eventOptions = (): Map<string, Option[]> => {
-  const { events, allOf } = auditWords()
+  const { events, allOf } = inLanguage(auditCatalogue)
   const groups = Map.groupBy(Object.entries(events), ([event]) => `${event.split('.')[0]}.`)
   const groupName = (prefix: string) => prefix.slice(0, -1)
   return new Map(
@@ -48,7 +46,7 @@ const eventOptions = (): Map<string, Option[]> => {
 }
 
 const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> }) => {
-  const words = auditWords()
+  const words = inLanguage(auditCatalogue)
   const field = (name: FilterName) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   const setEvent = (value: string) => change(value.endsWith('.') ? { event_prefix: value, event: '' } : { event: value, event_prefix: '' })
   return html`<${FilterBar}
@@ -64,7 +62,7 @@ const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> 
 }
 
 const Changes = ({ changes }: { changes: Change[] }) => {
-  const words = auditWords()
+  const words = inLanguage(auditCatalogue)
   const isSet = (value: string | undefined): value is string => value !== undefined && value !== 'null'
   const notSet = html`<span class="quiet">${words.notSet}</span>`
   return html`<ul class="changes">
@@ -82,7 +80,7 @@ const Changes = ({ changes }: { changes: Change[] }) => {
 
 /** Shows who made a change. */
 const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
-  const words = auditWords()
+  const words = inLanguage(auditCatalogue)
   const { keyId, keyName, personId, personName } = readMetadata(attributes.metadata)
   const name = personName ?? (keyName === undefined ? undefined : words.key(keyName))
   if (attributes.actor_type === 'system' || name === undefined) return words.actors[attributes.actor_type]
@@ -93,7 +91,7 @@ const Actor = ({ attributes }: { attributes: Entry['attributes'] }) => {
 }
 
 const Row = ({ entry: { attributes } }: { entry: Entry }) => {
-  const words = auditWords()
+  const words = inLanguage(auditCatalogue)
   const { changes, others } = readMetadata(attributes.metadata)
   const { subject_type: type, subject_id: id } = attributes
   const address = addressOfSubject(attributes)
@@ -120,7 +118,7 @@ const Row = ({ entry: { attributes } }: { entry: Entry }) => {
 }
 
 export const AuditScreen = () => {
-  const words = auditWords()
+  const words = inLanguage(auditCatalogue)
   const { screens } = texts()
   const filters = filtersOf('audit', filterNames)
   const { values } = filters

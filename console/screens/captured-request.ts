@@ -6,8 +6,6 @@ import { inLanguage, locale } from '../preferences.ts'
 import * as requestsCatalogue from '../texts/requests.ts'
 import { Badge, Copyable, ExactTime, Facts, Loaded } from '../ui/parts.ts'
 
-const requestsWords = inLanguage(requestsCatalogue)
-
 type CapturedRequest = Schemas['SingleCapturedRequest']
 
 export const loadRequest = (id: string, signal: AbortSignal) =>
@@ -15,13 +13,13 @@ export const loadRequest = (id: string, signal: AbortSignal) =>
 
 /** The status that a request was answered with. */
 export const StatusBadge = ({ code }: { code: number }) => {
-  const { clientLeft } = requestsWords()
+  const { clientLeft } = inLanguage(requestsCatalogue)
   return html`<${Badge} status=${`${Math.trunc(code / 100)}xx`} label=${code === 499 ? `499 ${clientLeft}` : String(code)} />`
 }
 
 /** What a request was, in a few lines. */
 export const RequestFacts = ({ request: { id: requestId, attributes } }: { request: CapturedRequest }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const { replay_of: original, document_ids: documents } = attributes
   return html`<${Facts}
     of=${[
@@ -43,7 +41,7 @@ export const RequestFacts = ({ request: { id: requestId, attributes } }: { reque
 
 /** The request that a document arrived with, as a part of the document's screen. */
 export const CapturedRequest = ({ id }: { id: string }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const live = useLive(id, (signal) => loadRequest(id, signal), 0)
   if (live.error?.status === 404) return html`<p>${words.gone}</p>`
   return html`<${Loaded} live=${live}>

@@ -14,8 +14,6 @@ import { FormCard } from '../ui/form.ts'
 import { Badge, Confirm, Facts, Loaded, Notice, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 
-const certificatesWords = inLanguage(certificatesCatalogue)
-
 type Certificate = Schemas['Certificate']
 type Repository = Schemas['SingleRepository']
 /** What is asked before it is done; the certificates of a repository, if no certificate is named. */
@@ -32,7 +30,7 @@ const Fingerprint = ({ hex }: { hex: string }) =>
 const tones = { equal: 'good', different: 'bad', incomplete: 'info', md5: 'warn' } as const
 
 const Compare = ({ certificate: { id, attributes } }: { certificate: Certificate }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const [text, setText] = useState('')
   const result = compareFingerprint(text, { sha1: attributes.fingerprint_sha1, sha256: attributes.fingerprint_sha256 })
   return html`<div class="compare">
@@ -55,7 +53,7 @@ const Compare = ({ certificate: { id, attributes } }: { certificate: Certificate
 const dateOf = (iso: string) => new Intl.DateTimeFormat(locale(), { dateStyle: 'medium' }).format(new Date(iso))
 
 const Validity = ({ from, to }: { from: string; to: string }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const days = daysUntil(to, Date.now())
   return html`${words.range(dateOf(from), dateOf(to))}${' '}<span class="small"
       >${days < 0 ? html`${words.ended} <${Time} at=${to} />` : words.daysLeft(days)}</span
@@ -63,7 +61,7 @@ const Validity = ({ from, to }: { from: string; to: string }) => {
 }
 
 const One = ({ certificate, onAsk }: { certificate: Certificate; onAsk: (question: Question) => void }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const { id, attributes } = certificate
   const days = daysUntil(attributes.valid_to, Date.now())
   const isActive = attributes.status === 'active'
@@ -124,7 +122,7 @@ const Ask = ({
   onDone: () => void
   onClose: () => void
 }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const path = `/repositories/${repository.id}/certificates`
   if (!certificate) {
     const removeAll = async () => {
@@ -174,7 +172,7 @@ const Ask = ({
 
 /** Adds a certificate to a repository. */
 export const CertificateForm = ({ id, onSaved }: { id: string; onSaved: () => void }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const form = useForm({
     // A certificate is activated after its fingerprint was compared.
     fields: changed(requestFields('POST /repositories/:id/certificates'), { certificate: { input: 'lines' } }).filter(
@@ -203,7 +201,7 @@ export const CertificateForm = ({ id, onSaved }: { id: string; onSaved: () => vo
 
 /** The certificates of a repository. @param onChange called after a change */
 export const Certificates = ({ repository, onChange }: { repository: Repository; onChange: () => void }) => {
-  const words = certificatesWords()
+  const words = inLanguage(certificatesCatalogue)
   const { id } = repository
   const [question, setQuestion] = useState<Question>()
   const live = useLive(`certificates ${id}`, (signal) =>

@@ -16,10 +16,6 @@ import { Loaded, Notice } from '../ui/parts.ts'
 import { useForm, withRefusal } from '../ui/use-form.ts'
 import { PreviewOf, usePreview } from './connection-preview.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-const formWords = inLanguage(formCatalogue)
-
 type Connection = Schemas['Connection']
 
 const perPage = 100
@@ -50,7 +46,7 @@ const valuesOf = ({ name, repositories, destinations, settings }: Connection): V
 })
 
 const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Record<'repositories' | 'destinations', Option[]>) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const before = stored?.connection
   const repositoryId = route.value.query.get('repository')
   const fields = connectionFields(requestFields('POST /connections'), { isNew: !stored })
@@ -79,7 +75,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
     <${FormCard}
       form=${form}
       label=${before ? words.editTitle(before.name) : words.create}
-      title=${before && formWords().edit}
+      title=${before && inLanguage(formCatalogue).edit}
       action=${before ? undefined : words.create}
       cancelTo=${address}
       isDisabled=${!isComplete}
@@ -109,7 +105,7 @@ const Fields = ({ stored, onSaved, repositories, destinations }: FormProps & Rec
 
 /** Creates or changes a connection, beside a preview of what the settings mean. */
 export const ConnectionForm = (props: FormProps) => {
-  const { connector } = connectorWords()
+  const { connector } = inLanguage(connectorFieldsCatalogue)
   const live = useLive(
     'ends of connections',
     async (signal) => {

@@ -8,8 +8,6 @@ import { inLanguage, locale } from '../preferences.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import { Badge, ErrorNotice, Notice, Table, Time } from '../ui/parts.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-
 type Preview = Schemas['ConnectionPreview']
 type Previewed = Preview['documents'][number]
 
@@ -46,7 +44,7 @@ export const usePreview = (repositoryIds: string[], settings: Record<string, unk
 }
 
 const Row = ({ document }: { document: Previewed }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const object = businessObjectOf(document.metadata)
   return html`<tr role="row">
     <td role="cell" class="main-cell">
@@ -82,7 +80,7 @@ export const PreviewOf = ({
   /** True if the settings cannot be sent. */
   isInvalid?: boolean
 }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const [isWhole, setWhole] = useState(false)
   const documents = live.data?.documents
   const content = () => {

@@ -4,19 +4,18 @@ import { inLanguage } from '../preferences.ts'
 import * as connectionsCatalogue from '../texts/connections.ts'
 import { Confirm } from '../ui/parts.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-
 type Connection = Schemas['Connection']
 
 // The API counts no further.
 const heldMaxCount = 10_000
 
 /** Returns how many deliveries a connection holds, as a text. */
-export const heldText = ({ held_deliveries: held }: Connection): string => connectionsWords().heldDeliveries(held, held >= heldMaxCount)
+export const heldText = ({ held_deliveries: held }: Connection): string =>
+  inLanguage(connectionsCatalogue).heldDeliveries(held, held >= heldMaxCount)
 
 /** Asks before a connection is switched on or off, and says what happens to its deliveries. */
 export const ConfirmSwitch = ({ connection, onDone, onClose }: { connection: Connection; onDone: () => void; onClose: () => void }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const { id, name, is_active: isActive, held_deliveries: held, settings } = connection
   const change = async () => {
     await callRaw('PATCH', `/connections/${id}`, { body: { is_active: !isActive } })

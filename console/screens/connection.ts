@@ -17,10 +17,6 @@ import { ConnectionForm } from './connection-form.ts'
 import { PreviewOf, usePreview } from './connection-preview.ts'
 import { ConfirmSwitch, heldText } from './connection-switch.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-const formWords = inLanguage(formCatalogue)
-
 type Connection = Schemas['Connection']
 
 /** Returns the repositories of a connection that no other connection starts at. */
@@ -30,7 +26,7 @@ const unwiredBy = (connection: Connection, all: Connection[]) => {
 }
 
 const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClose: () => void }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const live = useLive('all connections', (signal) => call<Schemas['ConnectionList']>('GET', '/connections', { signal }), 0)
   const remove = async () => {
     await callRaw('DELETE', `/connections/${connection.id}`)
@@ -61,7 +57,7 @@ const ConfirmDelete = ({ connection, onClose }: { connection: Connection; onClos
 }
 
 const Filter = ({ connection }: { connection: Connection }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const { filter = {}, path_template: pathTemplate, properties = {}, on_resume: onResume = 'forward' } = connection.settings
   const { content_types: contentTypes, comp_ids: compIds, min_bytes: min, max_bytes: max, fields = {} } = filter
   const sizes = [
@@ -99,8 +95,8 @@ const Filter = ({ connection }: { connection: Connection }) => {
 }
 
 const Show = ({ connection, reload }: { connection: Connection; reload: () => void }) => {
-  const words = connectionsWords()
-  const { connector } = connectorWords()
+  const words = inLanguage(connectionsCatalogue)
+  const { connector } = inLanguage(connectorFieldsCatalogue)
   const [asked, setAsked] = useState<'switch' | 'delete'>()
   const { id, repositories, destinations } = connection
   const ids = repositories.map((each) => each.id)
@@ -111,7 +107,7 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
         html`<button type="button" class=${`button ${connection.is_active ? '' : 'primary'}`} onClick=${() => setAsked('switch')}>
             ${connection.is_active ? words.switchOff : words.switchOn}
           </button>
-          <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${formWords().edit}</a>`
+          <a class="button" href=${addressOf(`connections/${id}`, { edit: '1' })}>${inLanguage(formCatalogue).edit}</a>`
       }
       <a class="button" href=${addressOf('documents', { connection_id: id })}>${words.showDocuments}</a>
       ${may('admin') && html`<button type="button" class="button danger" onClick=${() => setAsked('delete')}>${words.remove}</button>`}
@@ -162,7 +158,7 @@ const Show = ({ connection, reload }: { connection: Connection; reload: () => vo
 }
 
 const Stored = ({ id }: { id: string }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const { screens } = texts()
   const live = useLive(`connection ${id}`, async (signal) => {
     const response = await callRaw('GET', `/connections/${encodeURIComponent(id)}`, { signal })
@@ -184,7 +180,7 @@ const Stored = ({ id }: { id: string }) => {
 }
 
 const New = () => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   return html`<p class="back"><a href="connections">${words.back}</a></p>
     <${Heading} title=${words.create} />
     <${ConnectionForm} />`

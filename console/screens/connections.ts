@@ -11,8 +11,6 @@ import { WiringFigure } from '../ui/wiring-figure.ts'
 import { layOutWiring, stateOf, type ConnectionState } from '../wiring.ts'
 import { ConfirmSwitch, heldText } from './connection-switch.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-
 type Connection = Schemas['Connection']
 
 const states: ConnectionState[] = ['active', 'inactive', 'held']
@@ -45,7 +43,7 @@ const isFound = ({ name, repositories, destinations }: Connection, text: string)
   ].some((each) => each.toLowerCase().includes(text.toLowerCase()))
 
 const Row = ({ connection, onSwitch }: { connection: Connection; onSwitch: () => void }) => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const { id, name, repositories, destinations, is_active: isActive } = connection
   const state = stateOf(connection)
   const action = isActive ? words.switchOff : words.switchOn
@@ -82,7 +80,7 @@ const Row = ({ connection, onSwitch }: { connection: Connection; onSwitch: () =>
 }
 
 export const ConnectionsScreen = () => {
-  const words = connectionsWords()
+  const words = inLanguage(connectionsCatalogue)
   const { screens, common } = texts()
   const [asked, setAsked] = useState<Connection>()
   const { query } = route.value

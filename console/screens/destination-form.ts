@@ -9,12 +9,9 @@ import * as destinationsCatalogue from '../texts/destinations.ts'
 import { DestinationForm } from '../ui/destination-form.ts'
 import { Heading, Loaded, Notice } from '../ui/parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-
 const Kinds = ({ kinds }: { kinds: string[] }) => {
-  const words = destinationsWords()
-  const { connector, purpose } = connectorWords()
+  const words = inLanguage(destinationsCatalogue)
+  const { connector, purpose } = inLanguage(connectorFieldsCatalogue)
   return html`<p class="quiet">${words.chooseKind}</p>
     <ul class="kinds">
       ${kinds.map(
@@ -28,8 +25,8 @@ const Kinds = ({ kinds }: { kinds: string[] }) => {
 
 /** Lets choose the kind of a new destination, and then shows its form. */
 export const NewDestination = ({ kind }: { kind: string | null }) => {
-  const words = destinationsWords()
-  const { connector } = connectorWords()
+  const words = inLanguage(destinationsCatalogue)
+  const { connector } = inLanguage(connectorFieldsCatalogue)
   const live = useLive('connector-types', loadConnectorTypes, 0)
   const isAllowed = may('member')
   const title = kind === null ? words.create : words.createKind(connector(kind))
@@ -61,7 +58,7 @@ const loadEdited = async (id: string, signal: AbortSignal) => {
 
 /** Shows the form of a stored destination. */
 export const EditDestination = ({ id }: { id: string }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const { screens } = texts()
   const [version, setVersion] = useState(0)
   const live = useLive(`${id} ${version}`, (signal) => loadEdited(id, signal), 0)

@@ -8,8 +8,6 @@ import * as destinationsCatalogue from '../texts/destinations.ts'
 import { announce, Confirm, Loaded } from '../ui/parts.ts'
 import { loadRemovals, RemovalOf } from '../ui/removal.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 interface Asked {
   id: string
   name: string
@@ -27,7 +25,7 @@ const loadRemoval = async (id: string, signal: AbortSignal) => {
 
 /** Asks whether to delete a destination, and says what goes with it. */
 export const DeleteDestination = ({ id, name, onClose }: Asked) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const [isKept, setIsKept] = useState(true)
   const live = useLive(id, (signal) => loadRemoval(id, signal), 0)
   // The deletion cannot be confirmed before its effects are shown.
@@ -52,7 +50,7 @@ export const DeleteDestination = ({ id, name, onClose }: Asked) => {
 
 /** Asks whether to revoke the links in all mails that were sent to a destination. */
 export const RevokeLinks = ({ id, name, onClose }: Asked) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const revoke = async () => {
     await callRaw('POST', `/destinations/${id}/download-links/revoke`)
     announce(words.wasRevoked)

@@ -17,14 +17,10 @@ import { DeliverAgain } from '../ui/deliver-again.ts'
 import { numberText } from '../ui/field-facts.ts'
 import { HealthBadge } from '../ui/health-badge.ts'
 import { isErrorOutdated } from '../ui/last-error.ts'
-import { Badge, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
+import { Badge, Choices, Facts, Heading, Loaded, Mark, Notice, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { EditDestination, NewDestination } from './destination-form.ts'
 import { DeleteDestination, RevokeLinks } from './destination-removal.ts'
-
-const destinationsWords = inLanguage(destinationsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-const formWords = inLanguage(formCatalogue)
 
 type Attributes = Schemas['SingleDestination']['attributes']
 
@@ -42,7 +38,7 @@ const formatPeriod = (start: string, interval: 'hour' | 'day') =>
   ).format(new Date(start))
 
 const Numbers = ({ series, interval }: { series: Schemas['StatsPeriod'][]; interval: 'hour' | 'day' }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const busy = series.filter(({ delivered, failed }) => delivered + failed > 0).toReversed()
   if (busy.length === 0) return null
   return html`<details class="table-below">
@@ -68,7 +64,7 @@ const Numbers = ({ series, interval }: { series: Schemas['StatsPeriod'][]; inter
 }
 
 const Throughput = ({ id }: { id: string }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const asked = route.value.query.get('range') as Range | null
   const range = asked !== null && Object.hasOwn(ranges, asked) ? asked : 'day'
   const live = useLive(
@@ -82,17 +78,15 @@ const Throughput = ({ id }: { id: string }) => {
   return html`<section class="card" aria-labelledby="throughput">
     <header class="card-head">
       <h2 id="throughput">${words.throughput}</h2>
-      <nav class="choices" aria-label=${words.rangeLabel}>
-        ${Object.entries(words.ranges).map(
-          ([name, label]) =>
-            html`<a
-              key=${name}
-              href=${addressOf(`destinations/${id}`, { range: name === 'day' ? undefined : name })}
-              aria-current=${name === range ? 'true' : undefined}
-              >${label}</a
-            >`,
-        )}
-      </nav>
+      <${Choices}
+        label=${words.rangeLabel}
+        current=${range}
+        of=${Object.entries(words.ranges).map(([name, label]) => [
+          name,
+          label,
+          addressOf(`destinations/${id}`, { range: name === 'day' ? undefined : name }),
+        ])}
+      />
     </header>
     <${Loaded} live=${live}>
       ${() => {
@@ -132,7 +126,7 @@ const Throughput = ({ id }: { id: string }) => {
 }
 
 const Actions = ({ id, attributes, reload }: { id: string; attributes: Attributes; reload: () => void }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const [version, setVersion] = useState(0)
   const { state: tested, test } = useTargetTest(`/destinations/${id}/test`, words, () => {
     reload()
@@ -145,7 +139,7 @@ const Actions = ({ id, attributes, reload }: { id: string; attributes: Attribute
       <button type="button" class="button primary" disabled=${tested.isBusy} onClick=${() => void test()}>
         ${tested.isBusy ? `${words.testing} …` : words.test}
       </button>
-      <a class="button" href=${`destinations/${id}?edit=yes`}>${formWords().edit}</a>
+      <a class="button" href=${`destinations/${id}?edit=yes`}>${inLanguage(formCatalogue).edit}</a>
       ${
         may('admin') &&
         kind === 'email' &&
@@ -179,8 +173,8 @@ const optionalTime = (at: string | null, isPlanned = false): ComponentChildren =
   at === null ? undefined : html`<${Time} at=${at} isPlanned=${isPlanned} />`
 
 const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
-  const words = destinationsWords()
-  const { signIn: signInName } = connectorWords()
+  const words = inLanguage(destinationsCatalogue)
+  const { signIn: signInName } = inLanguage(connectorFieldsCatalogue)
   const { slots, slots_in_use: used } = attributes
   const health = healthOf(attributes)
   const note = health in words.healthNote ? words.healthNote[health as keyof typeof words.healthNote] : undefined
@@ -191,7 +185,7 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
       of=${[
         [words.nextTrial, optionalTime(attributes.next_trial_at, true)],
         [words.lastDelivered, optionalTime(attributes.last_delivered_at) ?? words.never],
-        [formWords().credentials.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
+        [inLanguage(formCatalogue).credentials.signIn, attributes.sign_in === null ? undefined : signInName(attributes.sign_in)],
         [words.credentialsExpire, optionalTime(attributes.credentials_expire_at, true)],
         [words.slots, used === 0 ? undefined : words.slotsOf(used, slots)],
       ]}
@@ -203,8 +197,8 @@ const State = ({ id, attributes }: { id: string; attributes: Attributes }) => {
 }
 
 const ShowDestination = ({ id }: { id: string }) => {
-  const words = destinationsWords()
-  const { connector, label } = connectorWords()
+  const words = inLanguage(destinationsCatalogue)
+  const { connector, label } = inLanguage(connectorFieldsCatalogue)
   const { screens } = texts()
   const live = useLive(id, (signal) =>
     call<Schemas['SingleDestinationResponse']>('GET', `/destinations/${encodeURIComponent(id)}`, { signal }),

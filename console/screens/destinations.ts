@@ -11,9 +11,6 @@ import { HealthBadge } from '../ui/health-badge.ts'
 import { LastError } from '../ui/last-error.ts'
 import { Heading, Loaded, Pager, Time } from '../ui/parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-
 const perPage = 50
 const statisticsMs = 30_000
 
@@ -22,7 +19,7 @@ type Statistics = Schemas['DestinationStats']['attributes']
 
 /** Bars of a day with the numbers in words. */
 const LastDay = ({ series }: { series: Statistics['series'] }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const { delivered, failed } = totalsOf(series)
   if (delivered + failed === 0) return html`<span class="quiet">${words.noAttempts}</span>`
   return html`<span class="last-day"
@@ -34,7 +31,7 @@ const LastDay = ({ series }: { series: Statistics['series'] }) => {
 }
 
 const OldestOpen = ({ statistics }: { statistics: Statistics }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const { oldest_delivery: oldest, current_deliveries: current } = statistics
   const label = html`<span class="cell-name">${words.oldestOpen}: </span>`
   if (!oldest) return html`<span class="quiet">${label}${words.noneOpen}</span>`
@@ -44,7 +41,7 @@ const OldestOpen = ({ statistics }: { statistics: Statistics }) => {
 }
 
 const Row = ({ destination: { id, attributes }, statistics }: { destination: Destination; statistics: Statistics | undefined }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const { next_trial_at: next, slots, slots_in_use: used } = attributes
   return html`<tr role="row">
     <td role="cell">
@@ -53,7 +50,7 @@ const Row = ({ destination: { id, attributes }, statistics }: { destination: Des
     </td>
     <td role="cell" class="name-cell">
       <a href=${`destinations/${id}`}>${attributes.name}</a>${' '}
-      <span class="small">${connectorWords().connector(attributes.connector_type)}</span>
+      <span class="small">${inLanguage(connectorFieldsCatalogue).connector(attributes.connector_type)}</span>
     </td>
     <td role="cell">${statistics && html`<${LastDay} series=${statistics.series} />`}</td>
     <td role="cell">${statistics && html`<${OldestOpen} statistics=${statistics} />`}</td>
@@ -63,7 +60,7 @@ const Row = ({ destination: { id, attributes }, statistics }: { destination: Des
 }
 
 export const DestinationsScreen = () => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const { screens } = texts()
   const page = Math.max(1, Math.trunc(Number(route.value.query.get('page') ?? 1)) || 1)
   const query = { page, per_page: perPage }

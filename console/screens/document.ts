@@ -32,9 +32,6 @@ import { TimelineFigure } from '../ui/timeline-figure.ts'
 import { retryable, Verdict } from '../ui/verdict.ts'
 import { CapturedRequest } from './captured-request.ts'
 
-const documentWords = inLanguage(documentCatalogue)
-const remediesWords = inLanguage(remediesCatalogue)
-
 type Document = Schemas['SingleDocument']
 type Delivery = Document['attributes']['deliveries'][number]
 type Attempt = Schemas['DeliveryAttempt']
@@ -59,7 +56,7 @@ const Answer = ({ answer: { body, ...rest } }: { answer: Record<string, unknown>
     ${body !== undefined && body !== '' && html`<pre class="code" tabindex="0">${written(body)}</pre>`}`
 
 const Attempts = ({ attempts }: { attempts: Attempt[] }) => {
-  const words = documentWords()
+  const words = inLanguage(documentCatalogue)
   if (attempts.length === 0) return html`<p class="quiet">${words.noAttempts}</p>`
   return html`<table role="table" class="list compact" aria-label=${words.attempts}>
     <thead role="rowgroup">
@@ -102,8 +99,8 @@ const DeliveryCard = ({
   onAgain: (() => void) | undefined
   onHasten: () => void
 }) => {
-  const words = documentWords()
-  const { whatToDo, remedy } = remediesWords()
+  const words = inLanguage(documentCatalogue)
+  const { whatToDo, remedy } = inLanguage(remediesCatalogue)
   const { deliveryStatus } = texts()
   const { destination_id: id, destination_name: name, status, last_error: error, ended_by: end } = delivery
   const { waiting_for: wait, next_attempt_at: next, late_data: late, receipt } = delivery
@@ -192,7 +189,7 @@ const workflowUrl = ({ id, attributes }: Document): string | undefined => {
 }
 
 const DocumentFacts = ({ document: { attributes } }: { document: Document }) => {
-  const words = documentWords()
+  const words = inLanguage(documentCatalogue)
   const key = businessKeyOf(attributes.metadata)
   return html`<${Facts}
     of=${[
@@ -225,9 +222,9 @@ const DocumentFacts = ({ document: { attributes } }: { document: Document }) => 
 
 /** The content of a document. */
 const Preview = ({ document: { id, attributes } }: { document: Document }) => {
-  if (!attributes.content_retained) return html`<p class="quiet">${documentWords().notRetained}</p>`
+  if (!attributes.content_retained) return html`<p class="quiet">${inLanguage(documentCatalogue).notRetained}</p>`
   if (attributes.size_bytes === 0) return null
-  return html`<${Disclosure} title=${documentWords().preview}>
+  return html`<${Disclosure} title=${inLanguage(documentCatalogue).preview}>
     ${() =>
       html`<${BodyViewer}
         path=${`/documents/${id}/content`}
@@ -254,7 +251,7 @@ const load = async (id: string, signal: AbortSignal): Promise<Loading> => {
 }
 
 export const DocumentScreen = ({ id }: { id: string }) => {
-  const words = documentWords()
+  const words = inLanguage(documentCatalogue)
   const { documentStatus, screens } = texts()
   const [isOpen, setOpen] = useState(true)
   const live = useLive(id, (signal) => load(encodeURIComponent(id), signal), isOpen ? refreshMs.open : refreshMs.closed)

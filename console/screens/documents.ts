@@ -13,8 +13,6 @@ import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters
 import { Marked } from '../ui/marked.ts'
 import { announce, Badge, CursorPager, ErrorText, Heading, Loaded, Mark, Pager, Table, Time, toneOf } from '../ui/parts.ts'
 
-const documentsWords = inLanguage(documentsCatalogue)
-
 type DocumentList = Schemas['DocumentList']
 type FoundDocuments = Schemas['DocumentSearchResult']
 type Document = Schemas['Document']
@@ -44,7 +42,7 @@ const searchNames = ['q', 'destination_id', 'connection_id', 'delivery_status', 
 type DocumentFilters = Filters<(typeof filterNames)[number]>
 
 const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const { documentStatus, deliveryStatus, common } = texts()
   const field = (name: (typeof filterNames)[number]) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   return html`<${FilterBar}
@@ -77,7 +75,7 @@ const Filter = ({ filters: { values, change } }: { filters: DocumentFilters }) =
 }
 
 const Deliveries = ({ deliveries }: { deliveries: Document['attributes']['deliveries'] }) => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const { deliveryStatus } = texts()
   if (deliveries.length === 0) return html`<span class="quiet">${words.noDeliveries}</span>`
   return html`<ul class="chips">
@@ -97,7 +95,7 @@ type Outcome = Action | ApiError
 
 /** The selected documents of the page, and what has become of them. */
 const useSelection = (page: string, documents: readonly Document[], reload: () => void) => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const [state, setState] = useState<{ page: string; ids: ReadonlySet<string>; outcomes: ReadonlyMap<string, Outcome>; progress?: string }>(
     {
       page,
@@ -159,7 +157,7 @@ const SelectionBar = ({
   destination: Destination | undefined
   reload: () => void
 }) => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const [isAsked, setAsked] = useState(false)
   if (ids.length === 0) return null
   const isBusy = progress !== undefined
@@ -192,7 +190,7 @@ const SelectionBar = ({
 const SelectAll = ({ count, selection: { ids, progress, selectAll, clear } }: { count: number; selection: Selection }) =>
   html`<input
     type="checkbox"
-    aria-label=${documentsWords().selectAll}
+    aria-label=${inLanguage(documentsCatalogue).selectAll}
     checked=${ids.length === count}
     indeterminate=${ids.length > 0 && ids.length < count}
     disabled=${progress !== undefined}
@@ -207,7 +205,7 @@ interface RowProps {
 }
 
 const Row = ({ document: { id, attributes }, selection, query }: RowProps) => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const { documentStatus } = texts()
   const { metadata, doc_id: docIdText } = attributes
   const object = metadata && businessObjectOf(metadata)
@@ -249,7 +247,7 @@ const Row = ({ document: { id, attributes }, selection, query }: RowProps) => {
 }
 
 export const DocumentsScreen = () => {
-  const words = documentsWords()
+  const words = inLanguage(documentsCatalogue)
   const { screens } = texts()
   const { query } = route.value
   const filters = filtersOf('documents', filterNames)

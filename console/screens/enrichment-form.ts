@@ -11,15 +11,13 @@ import { Credentials, credentialsPath, useCredentials } from '../ui/credentials.
 import { ObjectForm, type FormProps } from '../ui/object-form.ts'
 import { useForm, type Form } from '../ui/use-form.ts'
 
-const enrichmentsWords = inLanguage(enrichmentsCatalogue)
-
 type Attributes = Schemas['Enrichment']['attributes']
 
 const firstReady = 'mm-invoice'
 
 /** A choice of a ready enrichment. Its values replace those of the form, but for the repositories. */
 const StartFrom = ({ form }: { form: Form }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const [chosen, setChosen] = useState(firstReady)
   const choose = (name: string) => {
     setChosen(name)
@@ -61,7 +59,7 @@ interface Props extends FormProps<Attributes> {
 }
 
 export const EnrichmentForm = ({ stored, repositories, ...rest }: Props) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const credentials = useCredentials(
     requestSchemas['POST /enrichments']!.properties![credentialsPath]!,
     storedCredentials(stored?.attributes),

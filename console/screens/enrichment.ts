@@ -8,8 +8,6 @@ import { Notice } from '../ui/parts.ts'
 import { EnrichmentForm, enrichmentFields } from './enrichment-form.ts'
 import { countsText, EnrichmentState, loadRepositories } from './enrichments.ts'
 
-const enrichmentsWords = inLanguage(enrichmentsCatalogue)
-
 type Attributes = Schemas['Enrichment']['attributes']
 type Repository = Schemas['Repository']
 
@@ -19,7 +17,7 @@ const linksTo = (ids: readonly string[], repositories: readonly Repository[]) =>
 }
 
 export const EnrichmentScreen = ({ id }: { id: string }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   return configuredScreen<Attributes, Repository[]>(id, {
     resource: 'enrichments',
     list: 'enrichments',

@@ -5,8 +5,6 @@ import * as enrichmentsCatalogue from '../texts/enrichments.ts'
 import { ConfiguredList } from '../ui/configured-list.ts'
 import { Badge } from '../ui/parts.ts'
 
-const enrichmentsWords = inLanguage(enrichmentsCatalogue)
-
 type Attributes = Schemas['Enrichment']['attributes']
 type Repository = Schemas['Repository']
 
@@ -17,7 +15,7 @@ export const loadRepositories = async (signal: AbortSignal): Promise<Repository[
 
 /** Whether an enrichment works. */
 export const EnrichmentState = ({ attributes }: { attributes: Attributes }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const { is_active: isActive, is_failing: isFailing } = attributes
   const status = isFailing ? 'failing' : isActive ? 'active' : 'inactive'
   return html`<${Badge} status=${status} label=${status === 'active' ? words.fields.is_active : words[status]} />`
@@ -33,7 +31,7 @@ export const countsText = ({ documents }: Attributes, counts: Record<(typeof cou
     .join(', ') || '–'
 
 export const EnrichmentsScreen = () => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const { name, repository_ids: repositories } = words.fields
   return html`<${ConfiguredList}
     resource="enrichments"

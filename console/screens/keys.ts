@@ -12,8 +12,6 @@ import { FormCard } from '../ui/form.ts'
 import { announce, Badge, Confirm, Copyable, ExactTime, Heading, Loaded, Notice, Pager, Table, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 
-const keysWords = inLanguage(keysCatalogue)
-
 type Key = Schemas['ApiKey']
 type NewKey = Schemas['ApiKeyWithSecret']
 
@@ -23,7 +21,7 @@ const perPage = 25
 const endOf = (day: string): Date => new Date(`${day}T23:59:59`)
 
 const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; onClose: () => void }) => {
-  const words = keysWords()
+  const words = inLanguage(keysCatalogue)
   const form = useForm({
     // The API does not list the members from whom one could be chosen.
     fields: requestFields('POST /api-keys').filter(({ path }) => path !== 'user_id'),
@@ -47,7 +45,7 @@ const CreateForm = ({ onCreated, onClose }: { onCreated: (key: NewKey) => void; 
 
 /** The only sight of a new key. */
 const Created = ({ apiKey: { attributes }, onDone }: { apiKey: NewKey; onDone: () => void }) => {
-  const words = keysWords()
+  const words = inLanguage(keysCatalogue)
   return html`<${Notice} tone="good">
     <h2>${words.createdTitle(attributes.name)}</h2>
     <p>${words.copyNow}</p>
@@ -57,7 +55,7 @@ const Created = ({ apiKey: { attributes }, onDone }: { apiKey: NewKey; onDone: (
 }
 
 const Row = ({ apiKey: { id, attributes }, onRevoke }: { apiKey: Key; onRevoke: () => void }) => {
-  const words = keysWords()
+  const words = inLanguage(keysCatalogue)
   const { name, level, user_id: member, expires_at: expiresAt, last_used_at: lastUsedAt, created_at: createdAt } = attributes
   const isExpired = expiresAt !== null && Date.parse(expiresAt) <= Date.now()
   return html`<tr role="row">
@@ -82,7 +80,7 @@ const Row = ({ apiKey: { id, attributes }, onRevoke }: { apiKey: Key; onRevoke: 
 }
 
 export const KeysScreen = () => {
-  const words = keysWords()
+  const words = inLanguage(keysCatalogue)
   const { common, screens } = texts()
   const page = pageOf(route.value.query)
   const live = useLive(`keys ${page}`, (signal) =>

@@ -14,8 +14,6 @@ import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { useForm } from '../ui/use-form.ts'
 import { NotificationState } from './notifications.ts'
 
-const notificationsWords = inLanguage(notificationsCatalogue)
-
 type Attributes = Schemas['Notification']['attributes']
 type SentNotice = Schemas['Notice']
 
@@ -25,7 +23,7 @@ const noticesPerPage = 25
 const types = ['email', 'webhook']
 
 const NoticeRow = ({ notice: { attributes } }: { notice: SentNotice }) => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   const { status, data, created_at: createdAt, attempts, last_error: error, last_error_code: code, next_attempt_at: next } = attributes
   return html`<tr role="row">
     <td role="cell"><${Badge} status=${status} label=${words.noticeStatus[status]} /></td>
@@ -43,7 +41,7 @@ const NoticeRow = ({ notice: { attributes } }: { notice: SentNotice }) => {
 }
 
 const Notices = ({ id }: { id: string }) => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   const before = route.value.query.get('before') ?? undefined
   const address = addressOf(`/notifications/${id}/notices`, { before, per_page: String(noticesPerPage) })
   const here = `notifications/${id}`
@@ -67,7 +65,7 @@ const Notices = ({ id }: { id: string }) => {
 const notificationFields = () => changed(requestFields('POST /notifications'), { destination_id: { input: 'choice' } })
 
 const NotificationForm = ({ stored, destinations, ...rest }: FormProps<Attributes> & { destinations: readonly Destination[] }) => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   const form = useForm({
     fields: notificationFields(),
     stored: stored?.attributes,
@@ -86,7 +84,7 @@ const NotificationForm = ({ stored, destinations, ...rest }: FormProps<Attribute
 }
 
 export const NotificationScreen = ({ id }: { id: string }) => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   const { state: tested, test } = useTargetTest(`/notifications/${id}/test`, words)
   return html`${configuredScreen<Attributes, Destination[]>(id, {
     resource: 'notifications',

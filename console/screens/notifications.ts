@@ -7,18 +7,16 @@ import { linkTo, loadDestinations, type Destination } from '../ui/choose-destina
 import { ConfiguredList } from '../ui/configured-list.ts'
 import { Badge } from '../ui/parts.ts'
 
-const notificationsWords = inLanguage(notificationsCatalogue)
-
 type Attributes = Schemas['Notification']['attributes']
 
 /** Whether a notification announces anything. */
 export const NotificationState = ({ of: { is_active: isActive } }: { of: Attributes }) => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   return html`<${Badge} status=${isActive ? 'active' : 'inactive'} label=${isActive ? words.fields.is_active : words.inactive} />`
 }
 
 export const NotificationsScreen = () => {
-  const words = notificationsWords()
+  const words = inLanguage(notificationsCatalogue)
   const { name, events, destination_id: destination, quiet_seconds: quiet } = words.fields
   return html`<${ConfiguredList}
     resource="notifications"

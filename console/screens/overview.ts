@@ -7,10 +7,8 @@ import { rangeNamed, ranges, startOf, statesOf, totalsOf, type Period, type Rang
 import { inLanguage, locale, texts } from '../preferences.ts'
 import { addressOf, navigate, route } from '../router.ts'
 import * as overviewCatalogue from '../texts/overview.ts'
-import { Badge, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
+import { Badge, Choices, Heading, Loaded, Notice, Time } from '../ui/parts.ts'
 import { Plot, type PlotSeries } from '../ui/plot.ts'
-
-const overviewWords = inLanguage(overviewCatalogue)
 
 const tones = ['bad', 'warn', 'info'] as const
 
@@ -32,29 +30,13 @@ const states: Record<State, Pick<Banner, 'tone' | 'href'>> = {
 const count = (value: number) => value.toLocaleString(locale())
 const duration = (ms: number) => formatDuration(ms, locale())
 
-const RangeLinks = ({ current }: { current: Range }) => {
-  const words = overviewWords()
-  return html`<nav class="segments" aria-label=${words.range}>
-    ${ranges.map(
-      (range) =>
-        html`<a
-          key=${range}
-          class="button"
-          href=${addressOf('overview', { range: range === '24h' ? undefined : range })}
-          aria-current=${range === current ? 'true' : undefined}
-          >${words.ranges[range]}</a
-        >`,
-    )}
-  </nav>`
-}
-
 const discardedMax = 3
 // The longest page of a list.
 const listMax = 100
 
 /** Returns what is to be said. */
 const bannersOf = ({ statistics: { present }, discarded, failing }: Loading): Banner[] => {
-  const words = overviewWords()
+  const words = inLanguage(overviewCatalogue)
   const notShown = discarded.meta.total - discarded.data.length
   return [
     ...statesOf(present).map(([state, number]) => ({ ...states[state], text: words.state[state](number), link: words.show[state] })),
@@ -83,7 +65,7 @@ const bannersOf = ({ statistics: { present }, discarded, failing }: Loading): Ba
 /** Says what is not as it should be, and what is under way: the worst first. */
 const Banners = ({ loaded }: { loaded: Loading }) => {
   const banners = bannersOf(loaded)
-  if (banners.length === 0) return html`<${Notice} tone="good"><p>${overviewWords().allDelivered}</p></${Notice}>`
+  if (banners.length === 0) return html`<${Notice} tone="good"><p>${inLanguage(overviewCatalogue).allDelivered}</p></${Notice}>`
   return tones
     .map((tone) => [tone, banners.filter((each) => each.tone === tone)] as const)
     .filter(([, its]) => its.length > 0)
@@ -105,7 +87,7 @@ const Tile = ({ name, value, more }: { name: string; value: Children; more?: Chi
   </div>`
 
 const Tiles = ({ statistics: { series, latency, present } }: { statistics: Statistics }) => {
-  const words = overviewWords()
+  const words = inLanguage(overviewCatalogue)
   const totals = totalsOf(series)
   return html`<dl class="tiles" aria-label=${words.numbers}>
     <${Tile} name=${words.received} value=${count(totals.received)} />
@@ -140,7 +122,7 @@ const Figure = ({
   format: (value: number) => string
   scale?: 'logarithmic'
 }) => {
-  const words = overviewWords()
+  const words = inLanguage(overviewCatalogue)
   const dateFormat = new Intl.DateTimeFormat(locale(), {
     ...(interval === 'day' ? { timeZone: 'UTC' } : { timeStyle: 'short' as const }),
     dateStyle: 'medium',
@@ -192,7 +174,7 @@ const Figure = ({
 const waitingMax = 5
 
 const Waiting = ({ deliveries }: { deliveries: NonNullable<Statistics['oldest_deliveries']> }) => {
-  const words = overviewWords()
+  const words = inLanguage(overviewCatalogue)
   const { deliveryStatus } = texts()
   return html`<section class="card">
     <h2>${words.waiting}</h2>
@@ -241,7 +223,7 @@ const load = async (range: Range, signal: AbortSignal) => {
 type Loading = Awaited<ReturnType<typeof load>>
 
 export const OverviewScreen = () => {
-  const words = overviewWords()
+  const words = inLanguage(overviewCatalogue)
   const { screens } = texts()
   const range = rangeNamed(route.value.query.get('range'))
   const live = useLive(range, (signal) => load(range, signal))
@@ -249,7 +231,12 @@ export const OverviewScreen = () => {
   useEffect(() => {
     if (isUnused) navigate('start', { replace: true })
   }, [isUnused])
-  return html`<${Heading} title=${screens.overview}><${RangeLinks} current=${range} /></${Heading}>
+  return html`<${Heading} title=${screens.overview}
+      ><${Choices}
+        label=${words.range}
+        current=${range}
+        of=${ranges.map((name) => [name, words.ranges[name], addressOf('overview', { range: name === '24h' ? undefined : name })])}
+    /></${Heading}>
     <${Loaded} live=${live}>
       ${() => {
         if (isUnused) return null

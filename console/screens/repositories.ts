@@ -6,8 +6,6 @@ import { addressOf, navigate, pageOf, route } from '../router.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Badge, Heading, Loaded, Pager, Table, Time } from '../ui/parts.ts'
 
-const repositoriesWords = inLanguage(repositoriesCatalogue)
-
 type Repository = Schemas['Repository']
 
 const perPage = 50
@@ -15,7 +13,7 @@ const path = 'repositories'
 
 /** The conditions that an operator should know, in a word each. */
 const Warnings = ({ of }: { of: Repository['attributes']['warnings'] }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   return html`<ul class="chips">
     ${of.map(
       ({ code }) =>
@@ -31,7 +29,7 @@ const Warnings = ({ of }: { of: Repository['attributes']['warnings'] }) => {
 }
 
 const Row = ({ repository: { id, attributes } }: { repository: Repository }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   return html`<tr role="row">
     <td role="cell"><${Badge} status=${attributes.status} label=${words.statuses[attributes.status]} /></td>
     <td role="cell" class="main-cell">
@@ -56,7 +54,7 @@ const Row = ({ repository: { id, attributes } }: { repository: Repository }) => 
 }
 
 export const RepositoriesScreen = () => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const { screens, common } = texts()
   const { query } = route.value
   const page = pageOf(query)

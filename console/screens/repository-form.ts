@@ -11,8 +11,6 @@ import { saveObject, type Stored } from '../ui/object-form.ts'
 import { Notice } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 
-const repositoriesWords = inLanguage(repositoriesCatalogue)
-
 type Attributes = Schemas['Repository']['attributes']
 
 const hasProxy = (texts: Texts) => texts['upstream'] === 'true' && texts['upstream.proxy_url'] !== ''
@@ -39,7 +37,7 @@ const toBody = (values: Values): Values => {
 
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes>; onSaved?: () => void }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const before = stored?.attributes
   const isAdmin = may('admin')
   const form = useForm({

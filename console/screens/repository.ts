@@ -18,17 +18,12 @@ import { CertificateForm, Certificates } from './certificates.ts'
 import { RepositoryForm } from './repository-form.ts'
 import { SourceSetup } from './source-setup.ts'
 
-const repositoriesWords = inLanguage(repositoriesCatalogue)
-const remediesWords = inLanguage(remediesCatalogue)
-const startWords = inLanguage(startCatalogue)
-const formWords = inLanguage(formCatalogue)
-
 const refusalsMax = 3
 
 type Repository = Schemas['SingleRepository']
 
 const ConfirmStatus = ({ repository, onDone, onClose }: { repository: Repository; onDone: () => void; onClose: () => void }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const { repo_id: repoId, status } = repository.attributes
   const isActive = status === 'active'
   const change = async () => {
@@ -46,7 +41,7 @@ const ConfirmStatus = ({ repository, onDone, onClose }: { repository: Repository
 }
 
 const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClose: () => void }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const { repo_id: repoId, certificates } = repository.attributes
   const path = `/repositories/${repository.id}`
   const [isKept, setIsKept] = useState(true)
@@ -65,8 +60,8 @@ const ConfirmDelete = ({ repository, onClose }: { repository: Repository; onClos
 
 /** The requests to the repository that were refused last, with what to do. */
 const Refusals = ({ repoId }: { repoId: string }) => {
-  const words = repositoriesWords()
-  const { whatToDo, remedyOfRefusal } = remediesWords()
+  const words = inLanguage(repositoriesCatalogue)
+  const { whatToDo, remedyOfRefusal } = inLanguage(remediesCatalogue)
   const refused = { repo_id: repoId, status_class: '4xx' }
   const live = useLive(`refusals ${repoId}`, (signal) =>
     call<Schemas['CapturedRequestList']>('GET', '/requests', {
@@ -101,7 +96,7 @@ const Refusals = ({ repoId }: { repoId: string }) => {
 
 /** The earlier content server of a repository, with a test. */
 const Upstream = ({ repository: { id, attributes } }: { repository: Repository }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const [result, setResult] = useState<Schemas['TestResult'] | 'running'>()
   const [docId, setDocId] = useState('')
   const test = async (event: Event) => {
@@ -143,18 +138,18 @@ const Upstream = ({ repository: { id, attributes } }: { repository: Repository }
 }
 
 const Show = ({ repository, reload }: { repository: Repository; reload: () => void }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const [asked, setAsked] = useState<'status' | 'check' | 'delete'>()
   const { id, attributes } = repository
   const { last_request_at: lastRequest, repo_id: repoId } = attributes
   const [report, setReport] = useState<Schemas['RepositoryCheck']>()
-  const { sendHere, sending } = startWords()
+  const { sendHere, sending } = inLanguage(startCatalogue)
   const { state: sent, send } = useTestDocument()
   const isDelivered = attributes.status === 'active' && attributes.warnings.every(({ code }) => code !== 'not_connected')
   return html`${
       may('member') &&
       html`<div class="actions">
-        <a class="button" href=${addressOf(`repositories/${id}`, { edit: '1' })}>${formWords().edit}</a>
+        <a class="button" href=${addressOf(`repositories/${id}`, { edit: '1' })}>${inLanguage(formCatalogue).edit}</a>
         <button type="button" class="button" onClick=${() => setAsked('status')}>
           ${attributes.status === 'active' ? words.deactivate : words.activate}
         </button>
@@ -235,7 +230,7 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
 }
 
 const Stored = ({ id }: { id: string }) => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   const { screens } = texts()
   const { query } = route.value
   const live = useLive(`repository ${id}`, async (signal) => {
@@ -258,7 +253,7 @@ const Stored = ({ id }: { id: string }) => {
 }
 
 const New = () => {
-  const words = repositoriesWords()
+  const words = inLanguage(repositoriesCatalogue)
   return html`<p class="back"><a href="repositories">${words.back}</a></p>
     <${Heading} title=${words.create} />
     <${RepositoryForm} />`

@@ -14,9 +14,6 @@ import { hasRedacted, Redacted } from '../ui/redacted.ts'
 import { WithSettings } from '../ui/with-settings.ts'
 import { loadRequest, RequestFacts, StatusBadge } from './captured-request.ts'
 
-const requestsWords = inLanguage(requestsCatalogue)
-const remediesWords = inLanguage(remediesCatalogue)
-
 type Request = Schemas['SingleCapturedRequest']
 type Kind = 'request' | 'response'
 
@@ -51,7 +48,7 @@ const Pairs = ({ label, pairs }: { label: string; pairs: readonly (readonly [nam
   </table>`
 
 const Headers = ({ headers }: { headers: Record<string, string> }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   return html`<h3>${words.headers}</h3>
     ${
       Object.keys(headers).length === 0
@@ -61,7 +58,7 @@ const Headers = ({ headers }: { headers: Record<string, string> }) => {
 }
 
 const Body = ({ request: { id, attributes }, kind }: { request: Request; kind: Kind }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const isRequest = kind === 'request'
   const contentType = isRequest ? attributes.request_content_type : attributes.response_content_type
   const sizeBytes = isRequest ? attributes.request_content_length : attributes.response_content_length
@@ -96,7 +93,7 @@ const Body = ({ request: { id, attributes }, kind }: { request: Request; kind: K
 
 /** Says why the request was refused and what to do about it. */
 const Refusal = ({ request: { attributes } }: { request: Request }) => {
-  const { whatToDo, remedyOfRefusal } = remediesWords()
+  const { whatToDo, remedyOfRefusal } = inLanguage(remediesCatalogue)
   const { error_code: code, response_headers: headers } = attributes
   if (code === null) return null
   const remedy = remedyOfRefusal(code)
@@ -108,7 +105,7 @@ const Refusal = ({ request: { attributes } }: { request: Request }) => {
 }
 
 const Details = ({ request }: { request: Request }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const { attributes } = request
   const { command, parameters } = readQuery(attributes.query_string, attributes.code_page)
   const pairs = [...(command === '' ? [] : [[words.command, command] as const]), ...parameters]
@@ -142,7 +139,7 @@ const isRedacted = ({ attributes: { query_string: query, request_headers: sent, 
 let replayedId: string | undefined
 
 const Replayed = ({ statusCode }: { statusCode: number }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const isAccepted = statusCode < 400
   const text = isAccepted ? words.replayed : words.replayRefused(statusCode)
   useEffect(() => announce(text), [text])
@@ -150,7 +147,7 @@ const Replayed = ({ statusCode }: { statusCode: number }) => {
 }
 
 export const RequestScreen = ({ id }: { id: string }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const [isAsked, setAsked] = useState(false)
   const live = useLive(id, (signal) => loadRequest(id, signal), 0)
   const replay = async () => {

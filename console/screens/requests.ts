@@ -12,8 +12,6 @@ import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters
 import { CursorPager, Heading, Loaded, Table, Time } from '../ui/parts.ts'
 import { StatusBadge } from './captured-request.ts'
 
-const requestsWords = inLanguage(requestsCatalogue)
-
 type Request = Schemas['CapturedRequest']
 
 const perPage = 25
@@ -33,33 +31,13 @@ type FilterName = (typeof filterNames)[number]
 
 const methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE']
 // Statuses with which the receiver and the bridge answer. The address may contain others.
-const statusCodes = [
-  '200',
-  '201',
-  '250',
-  '400',
-  '401',
-  '403',
-  '404',
-  '406',
-  '409',
-  '413',
-  '422',
-  '429',
-  '499',
-  '500',
-  '502',
-  '503',
-  '504',
-  '507',
-  '508',
-]
+const statusCodes = [200, 201, 250, 400, 401, 403, 404, 406, 409, 413, 422, 429, 499, 500, 502, 503, 504, 507, 508].map(String)
 
 const optionsOf = (values: readonly string[], chosen: string | undefined): Option[] =>
   (chosen === undefined || values.includes(chosen) ? values : [...values, chosen]).map((value) => [value, value])
 
 const Filter = ({ filters: { values, change } }: { filters: Filters<FilterName> }) => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const field = (name: FilterName) => ({ value: values[name], onChange: (value: string) => change({ [name]: value }) })
   const isClass = (value: string) => value.endsWith('xx')
   const setStatus = (value: string) => change({ status_class: isClass(value) ? value : '', status_code: isClass(value) ? '' : value })
@@ -116,7 +94,7 @@ const Row = ({ request: { id, attributes } }: { request: Request }) => {
 }
 
 export const RequestsScreen = () => {
-  const words = requestsWords()
+  const words = inLanguage(requestsCatalogue)
   const { screens } = texts()
   const filters = filtersOf('requests', filterNames)
   const { values } = filters

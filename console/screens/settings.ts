@@ -16,9 +16,6 @@ import { Facts, Heading, Loaded, Notice } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 import { Workers } from '../ui/workers.ts'
 
-const formWords = inLanguage(formCatalogue)
-const settingsWords = inLanguage(settingsCatalogue)
-
 const groups = ['retries', 'retention', 'receiver', 'bridge'] as const
 type Group = (typeof groups)[number]
 
@@ -43,7 +40,7 @@ const load = async (signal: AbortSignal): Promise<Loading> => {
 
 /** Returns the unit of a setting, if its name does not say it. */
 const countedOf = (name: string): string | undefined => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   if (name === 'max_retries') return words.attempts
   return name === 'receiver_max_requests_per_minute' ? words.requests : undefined
 }
@@ -51,7 +48,7 @@ const countedOf = (name: string): string | undefined => {
 const written = (value: number) => value.toLocaleString(locale())
 
 const Card = ({ group, children }: { group: Group; children: Children }) => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   return html`<section class="card" aria-labelledby=${`group-${group}`}>
     <h2 id=${`group-${group}`}>${words.groups[group]}</h2>
     <p class="quiet">${words.groupHints[group]}</p>
@@ -61,7 +58,7 @@ const Card = ({ group, children }: { group: Group; children: Children }) => {
 
 /** The settings for those who may not change them. */
 const ReadOnly = ({ settings }: { settings: Settings }) => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   const { rfc, receiver_allowed_cidrs: ranges } = settings
   const shown = (name: string) => {
     if (name === 'receiver_allowed_cidrs') {
@@ -108,7 +105,7 @@ const shownRetriesMax = 100
 
 /** Says when a delivery is attempted with these settings. */
 const Schedule = ({ values }: { values: Readonly<Record<string, string>> }) => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   const [retries, ttl, first, longest] = schedule.map((name) => Number(values[name] || 'missing')) as [number, number, number, number]
   // While a value is typed, it may be anything.
   if (![ttl, first, longest].every((value) => value > 0) || !(retries >= 0 && retries <= shownRetriesMax)) return null
@@ -119,7 +116,7 @@ const Schedule = ({ values }: { values: Readonly<Record<string, string>> }) => {
 }
 
 const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => void; onSaved: () => void }) => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   const form = useForm({
     fields: settingsFields(requestFields('PATCH /settings'), settings),
     stored: settings,
@@ -150,14 +147,14 @@ const Form = ({ settings, etag, reload, onSaved }: Loading & { reload: () => voi
 }
 
 export const SettingsScreen = () => {
-  const words = settingsWords()
+  const words = inLanguage(settingsCatalogue)
   const { screens } = texts()
   const [version, setVersion] = useState({ number: 0, isSaved: false })
   const live = useLive(`settings ${version.number}`, load, 0)
   const loadAgain = (isSaved: boolean) => setVersion(({ number }) => ({ number: number + 1, isSaved }))
   return html`<${Heading} title=${screens.settings} />
     <p class="quiet">${words.intro}</p>
-    ${version.isSaved && html`<${Notice} tone="good">${formWords().saved}</${Notice}>`}
+    ${version.isSaved && html`<${Notice} tone="good">${inLanguage(formCatalogue).saved}</${Notice}>`}
     <${Loaded} live=${live}>
       ${() =>
         may('admin')

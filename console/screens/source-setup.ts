@@ -5,8 +5,6 @@ import { sourceAddress } from '../source-address.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { Copyable, Facts, Notice } from '../ui/parts.ts'
 
-const repositoriesWords = inLanguage(repositoriesCatalogue)
-
 const archiveLinkCharacters = 2
 
 const Step = ({ title, children }: { title: string; children?: Children }) =>
@@ -17,7 +15,7 @@ const Step = ({ title, children }: { title: string; children?: Children }) =>
 
 /** The steps that lead the source system to a repository, with the values to enter. */
 export const SourceSetup = ({ repository: { attributes } }: { repository: Schemas['SingleRepository'] }) => {
-  const { setup } = repositoriesWords()
+  const { setup } = inLanguage(repositoriesCatalogue)
   const { user_slug: user, workspace_slug: workspace } = session.value!
   const { host, port, script, isTls, isLocal } = sourceAddress(document.baseURI, user, workspace)
   const copyable = (text: string, hint?: string) =>

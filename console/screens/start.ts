@@ -7,8 +7,6 @@ import * as startCatalogue from '../texts/start.ts'
 import { Badge, ErrorNotice, Heading, Loaded, Mark, Notice } from '../ui/parts.ts'
 import { useTestDocument } from '../ui/test-document.ts'
 
-const startWords = inLanguage(startCatalogue)
-
 type Repository = Schemas['RepositoryList']['data'][number]
 type Document = Schemas['DocumentList']['data'][number]
 
@@ -41,7 +39,7 @@ const load = async (signal: AbortSignal): Promise<Loading> => {
 
 /** Sends a test document to one of the repositories. */
 const SendTest = ({ connected, isFirst, onSent }: { connected: Repository[]; isFirst: boolean; onSent: () => void }) => {
-  const words = startWords()
+  const words = inLanguage(startCatalogue)
   const [chosen, setChosen] = useState<string>()
   const { state, send } = useTestDocument(onSent)
   const repository = connected.find(({ id }) => id === chosen) ?? connected[0]!
@@ -70,7 +68,7 @@ const SendTest = ({ connected, isFirst, onSent }: { connected: Repository[]; isF
 
 /** Where a document is on its way to each destination. */
 const Arrival = ({ document: { id, attributes } }: { document: Document }) => {
-  const words = startWords()
+  const words = inLanguage(startCatalogue)
   const { deliveryStatus } = texts()
   const { deliveries } = attributes
   return html`<p>${words.newest}: <a class="mono" href=${`documents/${id}`}>${attributes.doc_id}</a></p>
@@ -87,8 +85,8 @@ const Arrival = ({ document: { id, attributes } }: { document: Document }) => {
     }`
 }
 
-const Step = ({ name, isDone, children }: { name: keyof ReturnType<typeof startWords>['steps']; isDone: boolean; children: Children }) => {
-  const words = startWords()
+const Step = ({ name, isDone, children }: { name: keyof (typeof startCatalogue.en)['steps']; isDone: boolean; children: Children }) => {
+  const words = inLanguage(startCatalogue)
   return html`<li class=${`card step ${isDone ? 'done' : ''}`}>
     <span class=${`step-mark ${isDone ? 'good' : ''}`}
       >${isDone && html`<${Mark} status="delivered" />`}<span class="visually-hidden">${isDone ? words.done : words.open}</span></span
@@ -103,7 +101,7 @@ const Step = ({ name, isDone, children }: { name: keyof ReturnType<typeof startW
 
 /** The way from an empty workspace to the first document that arrives. */
 export const StartScreen = () => {
-  const words = startWords()
+  const words = inLanguage(startCatalogue)
   const { screens } = texts()
   const live = useLive('start', load)
   const isMember = may('member')

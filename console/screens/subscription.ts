@@ -15,8 +15,6 @@ import { ExactTime, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 import { SubscriptionState } from './subscriptions.ts'
 
-const subscriptionsWords = inLanguage(subscriptionsCatalogue)
-
 type Attributes = Schemas['EventSubscription']['attributes']
 
 /** Types of the destinations that events can be sent to. */
@@ -24,7 +22,7 @@ const types = ['webhook']
 
 /** Returns how far a subscription is. */
 const factsOfState = (attributes: Attributes): Fact[] => {
-  const words = subscriptionsWords()
+  const words = inLanguage(subscriptionsCatalogue)
   const { waiting_since: waitingSince, last_sent_at: lastSent, cursor } = attributes
   const { attempts, failing_since: failingSince, next_attempt_at: next, last_error: error, last_error_code: code } = attributes
   return [
@@ -43,7 +41,7 @@ const factsOfState = (attributes: Attributes): Fact[] => {
 }
 
 const Replay = ({ id, onReplayed, onCancel }: { id: string; onReplayed: () => void; onCancel: () => void }) => {
-  const words = subscriptionsWords()
+  const words = inLanguage(subscriptionsCatalogue)
   const form = useForm({ fields: requestFields('POST /event-subscriptions/:id/replay') })
   const replay = async (body: Values) => {
     await callRaw('POST', `/event-subscriptions/${id}/replay`, { body })
@@ -62,7 +60,7 @@ const subscriptionFields = () =>
 const start = { events: ['document.delivered', 'document.failed'] }
 
 const SubscriptionForm = ({ stored, destinations, ...rest }: FormProps<Attributes> & { destinations: readonly Destination[] }) => {
-  const words = subscriptionsWords()
+  const words = inLanguage(subscriptionsCatalogue)
   const form = useForm({
     fields: subscriptionFields(),
     stored: stored?.attributes,
@@ -81,7 +79,7 @@ const SubscriptionForm = ({ stored, destinations, ...rest }: FormProps<Attribute
 }
 
 export const SubscriptionScreen = ({ id }: { id: string }) => {
-  const words = subscriptionsWords()
+  const words = inLanguage(subscriptionsCatalogue)
   return configuredScreen<Attributes, Destination[]>(id, {
     resource: 'event-subscriptions',
     list: 'subscriptions',

@@ -6,8 +6,6 @@ import { linkTo, loadDestinations, type Destination } from '../ui/choose-destina
 import { ConfiguredList } from '../ui/configured-list.ts'
 import { Badge, Time } from '../ui/parts.ts'
 
-const subscriptionsWords = inLanguage(subscriptionsCatalogue)
-
 type Attributes = Schemas['EventSubscription']['attributes']
 
 const stateOf = ({ is_active: isActive, attempts, waiting_since: waitingSince }: Attributes) => {
@@ -21,11 +19,11 @@ const statuses = { inactive: 'inactive', failing: 'failing', behind: 'pending', 
 /** How far a subscription is. */
 export const SubscriptionState = ({ of }: { of: Attributes }) => {
   const state = stateOf(of)
-  return html`<${Badge} status=${statuses[state]} label=${subscriptionsWords().states[state]} />`
+  return html`<${Badge} status=${statuses[state]} label=${inLanguage(subscriptionsCatalogue).states[state]} />`
 }
 
 export const SubscriptionsScreen = () => {
-  const words = subscriptionsWords()
+  const words = inLanguage(subscriptionsCatalogue)
   const { name, events, destination_id: destination } = words.fields
   return html`<${ConfiguredList}
     resource="event-subscriptions"

@@ -8,32 +8,21 @@ import * as workspacesCatalogue from '../texts/workspaces.ts'
 import { Heading, Loaded, Table, Time } from '../ui/parts.ts'
 import { nameOfWorkspace } from '../workspace-choice.ts'
 
-const workspacesWords = inLanguage(workspacesCatalogue)
-
 const refreshMs = 10_000
 
 const Row = ({ state }: { state: WorkspaceState }) => {
-  const words = workspacesWords()
+  const words = inLanguage(workspacesCatalogue)
   const { app } = texts()
-  const {
-    attention,
-    failing,
-    refusing,
-    held,
-    oldest_open_at: oldest,
-    last_request_at: last,
-    stored_bytes: stored,
-    max_bytes: limit,
-  } = state
+  const { oldest_open_at: oldest, last_request_at: last, stored_bytes: stored, max_bytes: limit } = state
   const workspace = nameOfWorkspace(state)
   const isHere = workspace === nameOfWorkspace(session.value!)
   const bytes = (value: number) => formatBytes(value, locale())
   const noneText = html`<span class="quiet">${words.none}</span>`
   const trouble = [
-    { number: attention, text: app.documents, path: 'attention' },
-    { number: failing, text: words.failing, path: 'destinations' },
-    { number: refusing, text: words.refusing, path: 'requests', query: { status_class: '4xx' } },
-    { number: held, text: words.held, path: 'documents', query: { delivery_status: 'held' } },
+    { number: state.attention, text: app.documents, path: 'attention' },
+    { number: state.failing, text: words.failing, path: 'destinations' },
+    { number: state.refusing, text: words.refusing, path: 'requests', query: { status_class: '4xx' } },
+    { number: state.held, text: words.held, path: 'documents', query: { delivery_status: 'held' } },
   ].filter(({ number }) => number > 0)
   // The page is loaded again with the other workspace (target).
   return html`<tr role="row">
@@ -58,7 +47,7 @@ const Row = ({ state }: { state: WorkspaceState }) => {
 }
 
 export const WorkspacesScreen = () => {
-  const words = workspacesWords()
+  const words = inLanguage(workspacesCatalogue)
   const { screens } = texts()
   const live = useLive('workspaces', loadWorkspaceStates, refreshMs)
   const columns = [words.workspace, words.attention, words.oldest, words.lastRequest, words.stored]

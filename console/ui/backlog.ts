@@ -7,8 +7,6 @@ import * as destinationsCatalogue from '../texts/destinations.ts'
 import { BulkRetryProgress, ConfirmBulkRetry } from './bulk-retry.ts'
 import { announce, ErrorNotice, Notice } from './parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 const refreshMs = 30_000
 
 const load = async (id: string, signal: AbortSignal) => {
@@ -29,7 +27,7 @@ const load = async (id: string, signal: AbortSignal) => {
  * @param isMended true after a test that succeeded, or a change since the last error
  */
 export const Backlog = ({ id, name, isMended }: { id: string; name: string; isMended: boolean }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const live = useLive(`backlog ${id}`, (signal) => load(id, signal), refreshMs)
   const [isAsked, setAsked] = useState(false)
   const [started, setStarted] = useState<string>()

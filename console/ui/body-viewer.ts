@@ -10,8 +10,6 @@ import * as bodyCatalogue from '../texts/body.ts'
 import { ErrorNotice, Loaded } from './parts.ts'
 import { Redacted } from './redacted.ts'
 
-const bodyWords = inLanguage(bodyCatalogue)
-
 const textMaxBytes = 64 * 1_024
 const hexMaxBytes = 512
 const imageMaxBytes = 10 * 1_024 * 1_024
@@ -43,7 +41,7 @@ interface Shown {
 
 /** Bytes as text, or as numbers if they are not text. */
 const Bytes = ({ bytes, contentType, isCaptured }: Shown) => {
-  const words = bodyWords()
+  const words = inLanguage(bodyCatalogue)
   const text = textOf(bytes, contentType)
   if (text !== undefined) {
     const shown = pretty(text, contentType)
@@ -54,7 +52,7 @@ const Bytes = ({ bytes, contentType, isCaptured }: Shown) => {
 }
 
 const Parts = ({ bytes, contentType, isCaptured }: Shown) => {
-  const words = bodyWords()
+  const words = inLanguage(bodyCatalogue)
   const parts = partsOf(bytes, contentType)
   if (parts.length === 0) return html`<${Bytes} bytes=${bytes} contentType=${contentType} isCaptured=${isCaptured} />`
   return parts.map(({ headers, body }, index) => {
@@ -77,7 +75,7 @@ const Start = ({ path, contentType, sizeBytes, isCaptured, gone }: Body) => {
       // A captured body may be shorter than its declared size, because secrets were removed.
       const isCut = bytes.length === textMaxBytes && sizeBytes > textMaxBytes
       return html`<${View} bytes=${bytes} contentType=${contentType} isCaptured=${isCaptured} />
-        ${isCut && html`<p class="small">${bodyWords().cut(formatBytes(textMaxBytes, locale()))}</p>`}`
+        ${isCut && html`<p class="small">${inLanguage(bodyCatalogue).cut(formatBytes(textMaxBytes, locale()))}</p>`}`
     }}
   </${Loaded}>`
 }
@@ -94,7 +92,7 @@ const Pdf = ({ path }: { path: string }) => {
   const [error, setError] = useState<ApiError>()
   const show = () => openPdf(path).catch((thrown: unknown) => setError(toApiError(thrown)))
   return html`${error && html`<${ErrorNotice} error=${error} />`}
-    <button type="button" class="button" onClick=${() => void show()}>${bodyWords().openPdf}</button>`
+    <button type="button" class="button" onClick=${() => void show()}>${inLanguage(bodyCatalogue).openPdf}</button>`
 }
 
 interface Body {
@@ -114,7 +112,7 @@ interface Body {
  * them runs in the page.
  */
 export const BodyViewer = (body: Body) => {
-  const words = bodyWords()
+  const words = inLanguage(bodyCatalogue)
   const { path, contentType, sizeBytes, name } = body
   const kind = kindOf(contentType)
   if (kind === 'pdf') return html`<${Pdf} path=${path} />`

@@ -6,8 +6,6 @@ import { inLanguage } from '../preferences.ts'
 import * as attentionCatalogue from '../texts/attention.ts'
 import { announce, Confirm, ErrorNotice, Loaded } from './parts.ts'
 
-const attentionWords = inLanguage(attentionCatalogue)
-
 const progressMs = 1_000
 /** Poll interval after the bulk retry has ended, while its deliveries are under way. */
 const outcomeMs = 3_000
@@ -51,7 +49,7 @@ const filterOf = (target: Target) => {
 
 /** The progress of a bulk retry, until it has ended. */
 export const BulkRetryProgress = ({ id, onEnd }: { id: string; onEnd: () => void }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const [refreshMs, setRefreshMs] = useState(progressMs)
   const [error, setError] = useState<ApiError>()
   const live = useLive(id, (abort) => call<Schemas['SingleBulkRetryResponse']>('GET', `/bulk-retries/${id}`, { signal: abort }), refreshMs)
@@ -105,7 +103,7 @@ export const ConfirmBulkRetry = ({
   onStarted: (id: string) => void
   onClose: () => void
 }) => {
-  const words = attentionWords()
+  const words = inLanguage(attentionCatalogue)
   const retry = (dryRun: boolean, signal?: AbortSignal) =>
     call<Schemas['StartedBulkRetryResponse']>('POST', `/documents/${target.action}`, {
       body: { dry_run: dryRun, ...filterOf(target) },

@@ -6,13 +6,11 @@ import { addressOf } from '../router.ts'
 import * as enrichmentsCatalogue from '../texts/enrichments.ts'
 import { announce, Badge, ErrorNotice, ExactTime, Facts } from './parts.ts'
 
-const enrichmentsWords = inLanguage(enrichmentsCatalogue)
-
 type Enrichment = Schemas['DocumentEnrichment']
 
 /** How far an enrichment of a document is, with the outcome of each step. */
 const EnrichmentProgress = ({ of, documentId }: { of: Enrichment; documentId: string }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const { status, steps, attempts, enrichment_id: id, enrichment_name: name, waits_until: waitsUntil, ends_at: endsAt } = of
   const isOpen = status !== 'skipped' && (status !== 'complete' || steps.some(({ error }) => error !== null))
   return html`<details open=${isOpen}>
@@ -50,7 +48,7 @@ const EnrichmentProgress = ({ of, documentId }: { of: Enrichment; documentId: st
 
 /** The business data of a document: what was found, and how far the calls are. */
 export const BusinessData = ({ document: { id, attributes }, reload }: { document: Schemas['SingleDocument']; reload: () => void }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const [problem, setProblem] = useState<ApiError>()
   const { fields, enrichments } = attributes
   if (enrichments.length === 0) return null

@@ -7,9 +7,6 @@ import * as remediesCatalogue from '../texts/remedies.ts'
 import { isErrorOutdated, LastError } from './last-error.ts'
 import { Notice } from './parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-const remediesWords = inLanguage(remediesCatalogue)
-
 interface Props {
   attributes: Schemas['Destination']['attributes']
   /** Whether what failed is tried again by itself, or a test shows if it is mended. */
@@ -18,10 +15,10 @@ interface Props {
 
 /** The last error of a destination that has not taken anything since, and what to do. */
 export const Cause = ({ attributes, failed }: Props): Children => {
-  const { whatToDo, remedy } = remediesWords()
+  const { whatToDo, remedy } = inLanguage(remediesCatalogue)
   if (attributes.last_error === null) return null
   return html`<${Notice} tone="warn">
-    <p><strong>${destinationsWords().lastError}:</strong> <${LastError} attributes=${attributes} /></p>
+    <p><strong>${inLanguage(destinationsCatalogue).lastError}:</strong> <${LastError} attributes=${attributes} /></p>
     ${
       !isErrorOutdated(attributes) &&
       html`<p><strong>${whatToDo}:</strong> ${remedy(attributes.last_error_code, attributes.name, failed)}</p>`

@@ -12,8 +12,6 @@ import type { FieldWords } from './fields.ts'
 import type { FormProps } from './object-form.ts'
 import { announce, Confirm, Facts, Heading, Loaded, Notice } from './parts.ts'
 
-const formWords = inLanguage(formCatalogue)
-
 /** Something that a button of the screen opens. */
 interface Panel {
   label: string
@@ -80,7 +78,7 @@ const Values = <Attributes extends Configurable, Context>({
 const Existing = <Attributes extends Configurable, Context>({ id, of }: { id: string; of: Configured<Attributes, Context> }) => {
   const { resource, list, words, panels = {} } = of
   const { screens } = texts()
-  const common = formWords()
+  const common = inLanguage(formCatalogue)
   const [version, setVersion] = useState({ number: 0, message: '' })
   const [open, setOpen] = useState<string>()
   const [isAsked, setAsked] = useState(false)

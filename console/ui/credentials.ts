@@ -10,9 +10,6 @@ import * as formCatalogue from '../texts/form.ts'
 import { FormField, Problems } from './fields.ts'
 import type { Form } from './use-form.ts'
 
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-const formWords = inLanguage(formCatalogue)
-
 /** Path of the credentials in requests. */
 export const credentialsPath = 'credentials'
 
@@ -49,7 +46,7 @@ export const useCredentials = (schema: JsonSchema, stored: StoredCredentials) =>
 
 /** Draws fields with the texts of the connectors. */
 export const ConnectorFields = ({ form, kind, fields }: { form: Form; kind: string; fields: readonly SchemaField[] }) => {
-  const { label, description } = connectorWords()
+  const { label, description } = inLanguage(connectorFieldsCatalogue)
   return fields
     .filter(({ when }) => when?.(form.texts) !== false)
     .map(
@@ -81,8 +78,8 @@ interface Props {
 
 /** The credentials in a form that has their fields. */
 export const Credentials = ({ form, kind, of: { stored, isEntered, setEntered, signIn, own } }: Props) => {
-  const { credentials: words } = formWords()
-  const { signIn: signInName } = connectorWords()
+  const { credentials: words } = inLanguage(formCatalogue)
+  const { signIn: signInName } = inLanguage(connectorFieldsCatalogue)
   const isStored = stored !== 'new' && stored !== 'none'
   const note = () => {
     if (isEntered) return isStored ? words.replaced : words.help

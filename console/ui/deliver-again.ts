@@ -6,11 +6,9 @@ import { BulkRetryProgress, ConfirmBulkRetry } from './bulk-retry.ts'
 import { DateField } from './filters.ts'
 import { Disclosure } from './parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 /** Offers to deliver again what a destination has got in a time: it has lost it. */
 export const DeliverAgain = ({ id, name }: { id: string; name: string }) => {
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   const [from, setFrom] = useState('')
   const [to, setTo] = useState('')
   const [isAsked, setAsked] = useState(false)

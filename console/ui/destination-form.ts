@@ -16,9 +16,6 @@ import { announce } from './parts.ts'
 import { TestResult } from './target-test.ts'
 import { useForm } from './use-form.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-
 /** A destination that is edited, with the entity tag of the version that the form shows. */
 interface Stored {
   id: string
@@ -39,8 +36,8 @@ interface FormProps {
 
 /** The form of a new destination, or of a stored one. Its fields are those of the connector. */
 export const DestinationForm = ({ kind, type, stored, reload }: FormProps) => {
-  const words = destinationsWords()
-  const { connector } = connectorWords()
+  const words = inLanguage(destinationsCatalogue)
+  const { connector } = inLanguage(connectorFieldsCatalogue)
   const [result, setResult] = useState<Schemas['TestResult']>()
   const config = fieldsOf(type.config, 'config')
   const storedSignIn = stored?.signIn

@@ -6,8 +6,6 @@ import { inLanguage } from '../preferences.ts'
 import * as migrationsCatalogue from '../texts/migrations.ts'
 import { ErrorNotice, Loaded, Notice, Time } from './parts.ts'
 
-const migrationsWords = inLanguage(migrationsCatalogue)
-
 const refreshMs = 2_000
 // Older ones are in the list of the API.
 const shownMax = 5
@@ -17,7 +15,7 @@ const verbs = { running: ['pause', 'cancel'], paused: ['resume', 'cancel'], comp
 type Migration = Schemas['DocumentMigration']
 
 const One = ({ migration, reload }: { migration: Migration; reload: () => void }) => {
-  const words = migrationsWords()
+  const words = inLanguage(migrationsCatalogue)
   const [error, setError] = useState<ApiError>()
   const { attributes, id } = migration
   const { rows, status, mode, waiting_reason: reason, created_at: createdAt } = attributes
@@ -41,7 +39,7 @@ const One = ({ migration, reload }: { migration: Migration; reload: () => void }
 
 /** The newest migrations of a repository, with their progress. */
 export const DocumentMigrations = ({ repositoryId }: { repositoryId: string }) => {
-  const words = migrationsWords()
+  const words = inLanguage(migrationsCatalogue)
   const live = useLive(
     `migrations ${repositoryId}`,
     (signal) =>

@@ -9,8 +9,6 @@ import { route } from '../router.ts'
 import * as enrichmentsCatalogue from '../texts/enrichments.ts'
 import { announce, Badge, ErrorNotice, Loaded } from './parts.ts'
 
-const enrichmentsWords = inLanguage(enrichmentsCatalogue)
-
 const documentsMax = 25
 
 type Step = Schemas['TriedStep']
@@ -25,7 +23,7 @@ const requestText = (request: NonNullable<Step['request']>): string =>
       : JSON.stringify({ function: request.function, imports: request.imports, tables: request.tables }, null, 2)
 
 const TriedStep = ({ step, number }: { step: Step; number: number }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const id = `step-${number}`
   return html`<section class="card" aria-labelledby=${id}>
     <header class="card-head">
@@ -82,7 +80,7 @@ const nameOf = ({ attributes }: Schemas['Document']): string => {
 
 /** Makes the calls of an enrichment for a document, and shows them. @param repoId of the only repository that it serves */
 export const EnrichmentTry = ({ id, repoId }: { id: string; repoId: string | undefined }) => {
-  const words = enrichmentsWords()
+  const words = inLanguage(enrichmentsCatalogue)
   const asked = route.value.query.get('document')
   const [chosen, choose] = useState(asked ?? '')
   const [state, setState] = useState<{ isBusy: boolean; error?: ApiError; steps?: Step[] }>({ isBusy: false })

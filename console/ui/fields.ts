@@ -7,8 +7,6 @@ import { inLanguage, locale } from '../preferences.ts'
 import * as formCatalogue from '../texts/form.ts'
 import type { Form, Message } from './use-form.ts'
 
-const formWords = inLanguage(formCatalogue)
-
 /** Something that can be chosen. */
 export interface Option {
   value: string
@@ -40,7 +38,7 @@ interface FieldProps {
  * Returns the unit with which the name of a number ends. A large number is also written so that people can compare it: 86400 seconds are a day.
  */
 export const unitOf = (path: string, text: string): string | undefined => {
-  const words = formWords()
+  const words = inLanguage(formCatalogue)
   const value = Number(text)
   const equals = (unit: string, other: string | false) => (other && text.trim() !== '' ? `${unit} = ${other}` : unit)
   if (path.endsWith('_seconds')) return equals(words.seconds, value >= 60 && formatDuration(value * 1_000, locale()))
@@ -59,7 +57,7 @@ const hintOf = ({ label, hint = '' }: Pick<FieldProps, 'label' | 'hint'>): strin
 
 /** Returns the hint of a field with the rules that its value has to follow. */
 const rulesOf = ({ input, separator, fallback, minimum, maximum }: Field, hint: string): string => {
-  const words = formWords()
+  const words = inLanguage(formCatalogue)
   return [
     hint,
     ...(input === 'list' && !separator ? [words.onePerLine] : []),
@@ -91,7 +89,7 @@ const rowsOf: Partial<Record<Field['input'], number>> = { lines: 4, json: 8, pai
 const randomSecret = (): string => `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`
 
 const Input = ({ form, path, label, unit = unitOf(path, form.texts[path]!), rows, isGenerated, placeholder, options }: FieldProps) => {
-  const words = formWords()
+  const words = inLanguage(formCatalogue)
   const [isShown, setShown] = useState(false)
   const field = form.fieldOf(path)
   const { input, isSecret, isRequired, maxLength, separator, fallback, choices } = field
@@ -211,7 +209,7 @@ export const FormField = (props: FieldProps) => {
   return html`<div class="entry">
     <p class="label">
       <label for=${id}>${label}</label>
-      ${form.isRequired(path) && form.isEmptyAtFirst(path) && html`<span class="small" aria-hidden="true">${formWords().required}</span>`}
+      ${form.isRequired(path) && form.isEmptyAtFirst(path) && html`<span class="small" aria-hidden="true">${inLanguage(formCatalogue).required}</span>`}
     </p>
     <${Input} ...${props} />
     <${Help} id=${id} rules=${rulesOf(field, hintOf(props))} messages=${form.messagesOf(path)} />

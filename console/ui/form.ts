@@ -5,10 +5,8 @@ import * as formCatalogue from '../texts/form.ts'
 import { announce, ErrorDetails, ErrorNotice, Notice } from './parts.ts'
 import { saving, type Form } from './use-form.ts'
 
-const formWords = inLanguage(formCatalogue)
-
 const Refusal = ({ form: { error, others, isUnchanged }, reload }: { form: Form; reload: () => void }) => {
-  const words = formWords()
+  const words = inLanguage(formCatalogue)
   if (isUnchanged) return html`<${Notice} tone="info">${words.unchanged}</${Notice}>`
   if (!error) return null
   if (error.status === 412) {
@@ -52,7 +50,7 @@ export const FormCard = ({
   form,
   label,
   title,
-  action = formWords().save,
+  action = inLanguage(formCatalogue).save,
   cancelTo,
   onCancel,
   isDisabled = false,
@@ -68,7 +66,7 @@ export const FormCard = ({
     event.preventDefault()
     void form.save(async (body) => {
       await onSave(body)
-      announce(formWords().saved)
+      announce(inLanguage(formCatalogue).saved)
     })
   }
   return html`<form ref=${form.element} class=${`form ${isBroad ? 'broad' : 'card'}`} aria-label=${label} novalidate onSubmit=${submit}>
@@ -77,7 +75,7 @@ export const FormCard = ({
     ${result}
     <div class="actions">
       <button type="submit" class="button primary" disabled=${isDisabled || form.busy !== undefined}>
-        ${form.busy === saving ? `${formWords().saving} …` : action}
+        ${form.busy === saving ? `${inLanguage(formCatalogue).saving} …` : action}
       </button>
       ${buttons} ${cancelTo !== undefined && html`<a class="button" href=${cancelTo}>${common.cancel}</a>`}
       ${onCancel && html`<button type="button" class="button" onClick=${onCancel}>${common.cancel}</button>`}

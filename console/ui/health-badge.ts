@@ -5,10 +5,8 @@ import { inLanguage } from '../preferences.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { Badge } from './parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 /** Status and circuit of a destination as one sign. */
 export const HealthBadge = ({ attributes }: { attributes: Schemas['Destination']['attributes'] }) => {
   const health = healthOf(attributes)
-  return html`<${Badge} status=${health} label=${destinationsWords().health[health]} />`
+  return html`<${Badge} status=${health} label=${inLanguage(destinationsCatalogue).health[health]} />`
 }

@@ -4,8 +4,6 @@ import { inLanguage } from '../preferences.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { Time } from './parts.ts'
 
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 type Attributes = Pick<
   Schemas['Destination']['attributes'],
   'last_error' | 'last_error_code' | 'last_error_at' | 'failed_attempts' | 'updated_at'
@@ -18,7 +16,7 @@ export const isErrorOutdated = ({ last_error_at: at, updated_at: changedAt }: Pi
 /** The error of the last attempts at a destination, with its time and the number of attempts that have failed since the last success. */
 export const LastError = ({ attributes }: { attributes: Attributes }) => {
   const { last_error: error, last_error_code: code, last_error_at: at, failed_attempts: count } = attributes
-  const words = destinationsWords()
+  const words = inLanguage(destinationsCatalogue)
   if (error === null) return null
   return html`<span
     >${code !== null && html`<code>${code}</code> `}<span lang="en">${error}</span> ${

@@ -317,6 +317,12 @@ export const Table = ({
     </tbody>
   </table>`
 
+/** Links of which one is the present. @param of name, label and address of each */
+export const Choices = ({ label, current, of }: { label: string; current: string; of: [name: string, label: string, href: string][] }) =>
+  html`<nav class="choices" aria-label=${label}>
+    ${of.map(([name, text, href]) => html`<a key=${name} href=${href} aria-current=${name === current ? 'true' : undefined}>${text}</a>`)}
+  </nav>`
+
 /** Names and values. Entries with an undefined value are left out. */
 export const Facts = ({ of }: { of: [name: string, value: Children][] }) =>
   html`<dl class="facts">

@@ -3,8 +3,6 @@ import { html } from '../html.ts'
 import { inLanguage } from '../preferences.ts'
 import * as removalCatalogue from '../texts/removal.ts'
 
-const removalWords = inLanguage(removalCatalogue)
-
 type Removal = Schemas['Removal']
 
 /** What the deletion of a destination or repository would take with it: with every connection, or with connections kept. */
@@ -34,7 +32,7 @@ const Named = ({ text, names }: { text: string; names: { id: string; name: strin
 
 /** Says what a deletion takes with it, and offers to keep the connections that link others, if there are any. */
 export const RemovalOf = ({ removals, isKept, onKeep }: { removals: Removals; isKept: boolean; onKeep: (isKept: boolean) => void }) => {
-  const words = removalWords()
+  const words = inLanguage(removalCatalogue)
   const removal = isKept ? removals.kept : removals.all
   return html`${
       removals.kept.unlinked_connections.length > 0 &&

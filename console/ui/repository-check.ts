@@ -5,8 +5,6 @@ import { inLanguage, locale } from '../preferences.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
 import { announce, Badge, Confirm, Table } from './parts.ts'
 
-const repositoriesWords = inLanguage(repositoriesCatalogue)
-
 type Report = Schemas['RepositoryCheck']
 
 /** The status whose colour and mark the badge of a result has. */
@@ -27,7 +25,7 @@ export const ConfirmCheck = ({
   onReport: (report: Report) => void
   onClose: () => void
 }) => {
-  const words = repositoriesWords().check
+  const words = inLanguage(repositoriesCatalogue).check
   const [profile, setProfile] = useState<Report['profile']>('smoke')
   const destinations = attributes.connections.filter(({ status }) => status === 'active').map(({ destination_name: name }) => name)
   const run = async () => {
@@ -46,7 +44,7 @@ export const ConfirmCheck = ({
 
 /** The result of a check, a row per check. What the checks say is English. */
 export const CheckReport = ({ report }: { report: Report }) => {
-  const words = repositoriesWords().check
+  const words = inLanguage(repositoriesCatalogue).check
   const row = ({ id, title, status, message, remedy, duration_ms: ms }: Schemas['RepositoryCheckResult']) =>
     html`<tr key=${id} role="row">
       <td role="cell"><${Badge} status=${badges[status]} label=${words.statuses[status]} /></td>

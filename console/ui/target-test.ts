@@ -5,8 +5,6 @@ import { inLanguage } from '../preferences.ts'
 import * as remediesCatalogue from '../texts/remedies.ts'
 import { announce, ErrorNotice, Notice } from './parts.ts'
 
-const remediesWords = inLanguage(remediesCatalogue)
-
 interface Words {
   testOk: string
   testFailed: string
@@ -39,7 +37,7 @@ export const useTargetTest = (path: string, { testOk, testFailed }: Omit<Words, 
 
 /** Says how a test ended, in the words of the target if it failed, and what to do then. @param name of the destination */
 export const TestResult = ({ result, words, name }: { result: Schemas['TestResult']; words: Words; name: string }) => {
-  const { whatToDo, remedy } = remediesWords()
+  const { whatToDo, remedy } = inLanguage(remediesCatalogue)
   const isSuccess = result.status === 'success'
   return html`<${Notice} tone=${isSuccess ? 'good' : 'bad'}>
     <strong>${isSuccess ? words.testOk : words.testFailedOf}</strong> <span lang="en">${result.message}</span>

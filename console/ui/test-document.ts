@@ -5,11 +5,9 @@ import { inLanguage } from '../preferences.ts'
 import * as startCatalogue from '../texts/start.ts'
 import { announce, ErrorNotice, Notice } from './parts.ts'
 
-const startWords = inLanguage(startCatalogue)
-
 /** Sends a test document to a repository. @param onSent called when the relay has stored it */
 export const useTestDocument = (onSent: () => void = () => {}) => {
-  const words = startWords()
+  const words = inLanguage(startCatalogue)
   const [state, setState] = useState<{ isBusy: boolean; documentId?: string; error?: ApiError }>({ isBusy: false })
   const send = async (repositoryId: string) => {
     setState({ isBusy: true })
@@ -27,7 +25,7 @@ export const useTestDocument = (onSent: () => void = () => {}) => {
 
 /** Leads to the test document that was sent, or says why it was not. */
 export const SentTestDocument = ({ state: { documentId, error } }: { state: ReturnType<typeof useTestDocument>['state'] }) => {
-  const words = startWords()
+  const words = inLanguage(startCatalogue)
   if (error) return html`<${ErrorNotice} error=${error} />`
   if (documentId === undefined) return null
   return html`<${Notice} tone="good">${words.sent} <a href=${`documents/${documentId}`}>${words.toDocument}</a></${Notice}>`

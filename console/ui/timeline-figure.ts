@@ -6,8 +6,6 @@ import * as documentCatalogue from '../texts/document.ts'
 import { layOutTimeline, type TimelineLane } from '../timeline.ts'
 import { toneOf } from './parts.ts'
 
-const documentWords = inLanguage(documentCatalogue)
-
 const laneHeight = 44
 const axisHeight = 22
 
@@ -45,7 +43,7 @@ export const TimelineFigure = ({
   document: Schemas['SingleDocument']
   attempts: Schemas['DeliveryAttempt'][]
 }) => {
-  const words = documentWords()
+  const words = inLanguage(documentCatalogue)
   const { deliveryStatus } = texts()
   const { deliveries, received_at: receivedAt } = attributes
   const nowMs = Date.now()

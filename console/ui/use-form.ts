@@ -15,8 +15,6 @@ import {
 import { inLanguage } from '../preferences.ts'
 import * as formCatalogue from '../texts/form.ts'
 
-const formWords = inLanguage(formCatalogue)
-
 /** What is wrong with a value. The relay says it in English. */
 export interface Message {
   text: string
@@ -91,7 +89,7 @@ interface State {
 }
 
 const problemText = (problem: Problem, field: Field): string => {
-  const { problems } = formWords()
+  const { problems } = inLanguage(formCatalogue)
   if (problem === 'range') return problems.range(field)
   return problem === 'required' && (field.input === 'choice' || field.input === 'checks') ? problems.choice : problems[problem]
 }

@@ -7,10 +7,6 @@ import * as connectorFieldsCatalogue from '../texts/connector-fields.ts'
 import * as destinationsCatalogue from '../texts/destinations.ts'
 import { type ConnectionState, type Wiring } from '../wiring.ts'
 
-const connectionsWords = inLanguage(connectionsCatalogue)
-const connectorWords = inLanguage(connectorFieldsCatalogue)
-const destinationsWords = inLanguage(destinationsCatalogue)
-
 const width = 100
 const curve = (from: number, to: number) => `M0 ${from}C${width / 2} ${from} ${width / 2} ${to} ${width} ${to}`
 
@@ -55,9 +51,9 @@ const Node = ({ href, title, subtitle, state, isDim, onHover }: NodeProps) =>
  * @param health of the destinations, by their ids
  */
 export const WiringFigure = ({ wiring, health = new Map() }: { wiring: Wiring; health?: ReadonlyMap<string, Health> }) => {
-  const words = connectionsWords()
-  const { health: healthNames } = destinationsWords()
-  const { connector } = connectorWords()
+  const words = inLanguage(connectionsCatalogue)
+  const { health: healthNames } = inLanguage(destinationsCatalogue)
+  const { connector } = inLanguage(connectorFieldsCatalogue)
   const [lit, setLit] = useState<ReadonlySet<string>>()
   const { height, repositories, connections, destinations, incoming, outgoing } = wiring
   const isDim = (connectionId: string) => lit !== undefined && !lit.has(connectionId)

@@ -5,11 +5,9 @@ import { inLanguage } from '../preferences.ts'
 import * as settingsCatalogue from '../texts/settings.ts'
 import { Badge, Time } from './parts.ts'
 
-const settingsWords = inLanguage(settingsCatalogue)
-
 /** The workers of the installation, for administrators. */
 export const Workers = () => {
-  const words = settingsWords().workers
+  const words = inLanguage(settingsCatalogue).workers
   const live = useLive('workers', (signal) => call<Schemas['RelayResponse']>('GET', '/relay', { signal }))
   const workers = live.data?.data.attributes.workers
   if (!workers) return null
