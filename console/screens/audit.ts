@@ -143,10 +143,7 @@ export const AuditScreen = () => {
         return html`<${Table} label=${screens.audit} columns=${[words.when, words.what, words.subject, words.who]}>
             ${data.map((entry) => html`<${Row} key=${entry.id} entry=${entry} />`)}
           </${Table}>
-          <${CursorPager}
-            first=${before && addressOf('audit', values)}
-            next=${meta.next_cursor === null ? undefined : addressOf('audit', { ...values, before: meta.next_cursor })}
-          />`
+          <${CursorPager} path="audit" values=${values} next=${meta.next_cursor} />`
       }}
     </${Loaded}>`
 }

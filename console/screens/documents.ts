@@ -274,12 +274,7 @@ export const DocumentsScreen = () => {
     <${Loaded} live=${live}>
       ${() => {
         const { data, total = 0, next } = live.data!
-        const more =
-          isSearch &&
-          html`<${CursorPager}
-            first=${before && addressOf('documents', values)}
-            next=${next ? addressOf('documents', { ...values, before: next }) : undefined}
-          />`
+        const more = isSearch && html`<${CursorPager} path="documents" values=${values} next=${next} />`
         if (data.length === 0) {
           // A page of a search may be empty although others follow.
           if (next) return more

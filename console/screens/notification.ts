@@ -44,7 +44,6 @@ const Notices = ({ id }: { id: string }) => {
   const words = inLanguage(notificationsCatalogue)
   const before = route.value.query.get('before') ?? undefined
   const address = addressOf(`/notifications/${id}/notices`, { before, per_page: String(noticesPerPage) })
-  const here = `notifications/${id}`
   const live = useLive(address, (signal) => call<Schemas['NoticeList']>('GET', address, { signal }))
   return html`<h2>${words.notices}</h2>
     <${Loaded} live=${live}>
@@ -54,10 +53,7 @@ const Notices = ({ id }: { id: string }) => {
         return html`<${Table} label=${words.notices} columns=${[words.status, words.notice, words.time, words.attempts]}>
             ${data.map((notice) => html`<${NoticeRow} key=${notice.id} notice=${notice} />`)}
           </${Table}>
-          <${CursorPager}
-            first=${before && here}
-            next=${meta.next_cursor === null ? undefined : addressOf(here, { before: meta.next_cursor })}
-          />`
+          <${CursorPager} path=${`notifications/${id}`} next=${meta.next_cursor} />`
       }}
     </${Loaded}>`
 }

@@ -114,10 +114,7 @@ export const RequestsScreen = () => {
           >
             ${data.map((request) => html`<${Row} key=${request.id} request=${request} />`)}
           </${Table}>
-          <${CursorPager}
-            first=${before && addressOf('requests', values)}
-            next=${meta.next_cursor === null ? undefined : addressOf('requests', { ...values, before: meta.next_cursor })}
-          />`
+          <${CursorPager} path="requests" values=${values} next=${meta.next_cursor} />`
       }}
     </${Loaded}>`
 }

@@ -1,13 +1,32 @@
 import { errorClassOf, remedyFor, type FailedThing, type Remedy } from '../../src/connectors/error-codes.ts'
 import { isRefusalCode, refusals, type RefusalCode } from '../../src/domain/refusal-codes.ts'
 
-const actions: Record<Remedy, (destination: string) => string> = {
-  credentials: (destination) => `Gültige Zugangsdaten für das Ziel ${destination} speichern`,
-  permission: (destination) => `Dem Konto des Ziels ${destination} die fehlenden Berechtigungen geben`,
-  configuration: (destination) => `Die Konfiguration des Ziels ${destination} nach der Meldung berichtigen`,
-  target: (destination) => `Prüfen, ob das Ziel ${destination} erreichbar ist und Anfragen annimmt`,
-  relay: () => 'Das Problem im Relay beheben, das die Meldung nennt',
+/** `{destination}` stands for the name of the destination. */
+const actions: Record<Remedy, string> = {
+  credentials: 'Gültige Zugangsdaten für das Ziel {destination} speichern',
+  permission: 'Dem Konto des Ziels {destination} die fehlenden Berechtigungen geben',
+  configuration: 'Die Konfiguration des Ziels {destination} nach der Meldung berichtigen',
+  target: 'Prüfen, ob das Ziel {destination} erreichbar ist und Anfragen annimmt',
+  relay: 'Das Problem im Relay beheben, das die Meldung nennt',
 }
+
+const freeStorage = 'Speicher beim Ziel {destination} freigeben oder sein Kontingent erhöhen'
+/** What is said by code, where the action of the kind would lead to the wrong place. */
+const actionsByCode = new Map([
+  ['answered_early', 'Prüfen, ob die Gegenstelle des Ziels {destination} Anfragen bis zum Ende liest, bevor sie antwortet'],
+  ['attempt_timeout', 'Prüfen, wie schnell das Ziel {destination} Daten annimmt, oder DELIVERY_ATTEMPT_TIMEOUT_MS erhöhen'],
+  ['certificate_refused', 'Das TLS-Zertifikat der Gegenstelle erneuern oder ca_certificate des Ziels {destination} berichtigen'],
+  ['file_system_failure', 'Prüfen, ob das Dateisystem des Ziels {destination} auf jedem Worker eingehängt ist und arbeitet'],
+  ['host_not_found', 'Den Hostnamen des Ziels {destination} und die Namensauflösung der Worker prüfen'],
+  ['locked', 'Die Datei, die das Dokument beim Ziel {destination} ersetzt, schließen oder einchecken'],
+  ['login_unsupported', 'Sich beim Ziel {destination} so anmelden, wie sein Mailserver es anbietet'],
+  ['message_refused', 'Den Administrator des Mailservers des Ziels {destination} fragen, warum er die Nachricht abweist'],
+  ['quota_exceeded', freeStorage],
+  ['rate_limited', 'Die Rate des Ziels {destination} (max_deliveries_per_minute) senken oder das Kontingent des Kontos erhöhen'],
+  ['sftp_unavailable', 'Dem Konto des Ziels {destination} SFTP erlauben, ohne Ausgabe bei der Anmeldung'],
+  ['storage_full', freeStorage],
+  ['tls_failed', 'Prüfen, ob das Ziel {destination} an seinem Port TLS 1.2 oder neuer anbietet'],
+])
 
 const conclusions: Record<FailedThing, string> = {
   ended: ', dann das Dokument wiederholen.',
@@ -63,6 +82,6 @@ export const de: typeof en = {
   remedy: (code, destination, failed) =>
     code === null && (failed === 'ended' || failed === 'group')
       ? 'Was dort noch gebraucht wird, wiederholen, den Rest quittieren.'
-      : `${actions[errorClassOf(code ?? '')](destination)}${conclusions[failed]}`,
+      : `${(actionsByCode.get(code ?? '') ?? actions[errorClassOf(code ?? '')]).replaceAll('{destination}', () => destination)}${conclusions[failed]}`,
   remedyOfRefusal: (code) => (isRefusalCode(code) ? afterRefusals[code] : undefined),
 }

@@ -5,7 +5,7 @@ import { toApiError, type ApiError, type ErrorDetail } from '../api.ts'
 import { formatRelative, formatTime } from '../format.ts'
 import { html, type Children } from '../html.ts'
 import { language, locale, texts } from '../preferences.ts'
-import { isFirst } from '../router.ts'
+import { addressOf, isFirst, route } from '../router.ts'
 
 const marks: Record<string, string> = {
   delivered: 'M3 8.500l3.500 3.500 6.500-8',
@@ -284,13 +284,20 @@ export const Pager = ({
   </nav>`
 }
 
-/** Links to the first and the next page of a list with a cursor. @param first address, or undefined on the first page */
-export const CursorPager = ({ first, next }: { first: string | undefined; next: string | undefined }) => {
+interface CursorPagerProps {
+  path: string
+  values?: Record<string, string | undefined>
+  next: string | null | undefined
+}
+
+/** Links to the first and the next page of a list with a cursor, which the address of the screen has as `before`. */
+export const CursorPager = ({ path, values = {}, next }: CursorPagerProps) => {
   const { pager } = texts()
-  if (first === undefined && next === undefined) return null
+  const before = route.value.query.get('before')
+  if (!before && !next) return null
   return html`<nav class="pager" aria-label=${pager.label}>
-    ${first !== undefined && html`<a class="button" href=${first}>${pager.first}</a>`}
-    ${next !== undefined && html`<a class="button" href=${next}>${pager.next}</a>`}
+    ${before && html`<a class="button" href=${addressOf(path, values)}>${pager.first}</a>`}
+    ${next && html`<a class="button" href=${addressOf(path, { ...values, before: next })}>${pager.next}</a>`}
   </nav>`
 }
 

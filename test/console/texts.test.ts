@@ -63,7 +63,8 @@ test.each([
 })
 
 test('each error code, and a code that is not known, has a remedy in both languages', () => {
-  for (const code of [...Object.keys(errorCodes), 'http_404', 'smtp_550', 'of_a_newer_version']) {
+  const codes = Object.keys(errorCodes) as (keyof typeof errorCodes)[]
+  for (const code of [...codes, 'http_404', 'smtp_550', 'of_a_newer_version']) {
     for (const failed of failedThings) {
       expect(remedies.en.remedy(code, 'Archive', failed)).toMatch(
         /^[A-Z].*\w[,.] (then retry the document|then retry the deliveries|The relay tries again by itself|then test it again)\.$/,
@@ -73,6 +74,10 @@ test('each error code, and a code that is not known, has a remedy in both langua
       )
     }
   }
+  // "Check that it is reachable" would send a person who reads German to the network, although the disk is full.
+  const specific = codes.filter((code) => errorCodes[code].remedy === 'target' && 'action' in errorCodes[code])
+  expect(specific).toContain('storage_full')
+  expect(specific.filter((code) => remedies.de.remedy(code, 'Archiv', 'test').includes('erreichbar ist'))).toEqual([])
   // A failure without a code was ended in Temporal: nothing has to be repaired.
   expect(remedies.en.remedy(null, 'Archive', 'ended')).toBe('Retry what is still needed there; acknowledge the rest.')
   expect(remedies.de.remedy(null, 'Archiv', 'ended')).toMatch(/^Was dort noch gebraucht wird, wiederholen/)
