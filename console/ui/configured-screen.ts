@@ -32,7 +32,7 @@ interface Configured<Attributes extends Configurable, Context> {
   fields: readonly Field[]
   /** Loads what the form can choose from. */
   loadContext: (signal: AbortSignal) => Promise<Context>
-  /** Returns why no object can be created. */
+  /** Returns why no object can be created: no destination that fits. */
   whyNot?: (context: Context) => string | undefined
   /** Stands beside the heading. */
   state: (attributes: Attributes) => Children
@@ -158,7 +158,7 @@ const New = <Attributes extends Configurable, Context>({ of }: { of: Configured<
         const why = of.whyNot?.(live.data!)
         return why === undefined
           ? of.form({ reload: live.reload, onSaved: (id) => navigate(`${of.list}/${id}`) }, live.data!)
-          : html`<${Notice} tone="info">${why}</${Notice}>`
+          : html`<${Notice} tone="info"><a href="destinations/new">${why}</a></${Notice}>`
       }}
     </${Loaded}>`
 }
