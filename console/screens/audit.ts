@@ -69,7 +69,7 @@ const Changes = ({ changes }: { changes: Change[] }) => {
     ${changes.map(
       ({ name, before, after }) =>
         html`<li key=${name} class="mono">
-          ${name}:
+          ${name}:${' '}
           <span class="visually-hidden">${words.before} </span>${isSet(before) ? html`<del><${Redacted} text=${before} /></del>` : notSet}
           →${' '}
           <span class="visually-hidden">${words.after} </span>${isSet(after) ? html`<ins><${Redacted} text=${after} /></ins>` : notSet}

@@ -22,7 +22,7 @@ export const LastError = ({ attributes }: { attributes: Attributes }) => {
     >${code !== null && html`<code>${code}</code> `}<span lang="en">${error}</span> ${
       at !== null &&
       html`<span class="small"
-        ><${Time} at=${at} />,
+        ><${Time} at=${at} />,${' '}
         ${words.failedInARow(count)}${isErrorOutdated(attributes) && html`. <strong>${words.beforeChange}</strong>`}</span
       >`
     }</span
