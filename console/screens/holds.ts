@@ -12,15 +12,13 @@ import { FormCard } from '../ui/form.ts'
 import { announce, Confirm, Heading, Loaded, Pager, Table, Time } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
 
-const holdsWords = inLanguage(holdsCatalogue)
-
 type Hold = Schemas['LegalHold']
 
 const perPage = 25
 const subjectFields = ['repo_id', 'doc_id', 'erp_object_type', 'erp_object_id'] as const
 
 const subjectOf = ({ attributes }: Hold): string =>
-  `${holdsWords().scopes[attributes.scope]} ${subjectFields.flatMap((field) => attributes[field] ?? []).join(' ')}`
+  `${inLanguage(holdsCatalogue).scopes[attributes.scope]} ${subjectFields.flatMap((field) => attributes[field] ?? []).join(' ')}`
 
 const addressOfDocuments = ({ attributes }: Hold): string => {
   const { scope, repo_id: repoId, doc_id: docId, erp_object_type: type, erp_object_id: key } = attributes
@@ -28,7 +26,7 @@ const addressOfDocuments = ({ attributes }: Hold): string => {
 }
 
 const CreateForm = ({ start, onDone, onClose }: { start: Values; onDone: () => void; onClose: () => void }) => {
-  const words = holdsWords()
+  const words = inLanguage(holdsCatalogue)
   const form = useForm({ fields: requestFields('POST /legal-holds'), start })
   const create = async (body: Values) => {
     await call('POST', '/legal-holds', { body })
@@ -48,7 +46,7 @@ const CreateForm = ({ start, onDone, onClose }: { start: Values; onDone: () => v
 }
 
 const ConfirmLift = ({ hold, onDone, onClose }: { hold: Hold; onDone: () => void; onClose: () => void }) => {
-  const words = holdsWords()
+  const words = inLanguage(holdsCatalogue)
   const [reason, setReason] = useState('')
   const lift = async () => {
     await callRaw('POST', `/legal-holds/${hold.id}/lift`, { body: { reason } })
@@ -68,7 +66,7 @@ const ConfirmLift = ({ hold, onDone, onClose }: { hold: Hold; onDone: () => void
 }
 
 const Row = ({ hold, onLift }: { hold: Hold; onLift: () => void }) => {
-  const words = holdsWords()
+  const words = inLanguage(holdsCatalogue)
   const { reason, set_by: setBy, created_at: createdAt } = hold.attributes
   const subject = subjectOf(hold)
   return html`<tr role="row">
@@ -83,7 +81,7 @@ const Row = ({ hold, onLift }: { hold: Hold; onLift: () => void }) => {
 
 /** Lists what is on hold. The query of the address may name what to put on hold. */
 export const HoldsScreen = () => {
-  const words = holdsWords()
+  const words = inLanguage(holdsCatalogue)
   const { common, screens } = texts()
   const { query } = route.value
   const page = pageOf(query)
