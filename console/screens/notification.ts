@@ -1,4 +1,4 @@
-import { call, type Schemas } from '../api.ts'
+import { call, session, type Schemas } from '../api.ts'
 import { html } from '../html.ts'
 import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
@@ -12,6 +12,7 @@ import { ObjectForm, type FormProps } from '../ui/object-form.ts'
 import { Badge, CursorPager, Loaded, Table, Time } from '../ui/parts.ts'
 import { TestOutcome, useTargetTest } from '../ui/target-test.ts'
 import { useForm } from '../ui/use-form.ts'
+import { nameOfWorkspace } from '../workspace-choice.ts'
 import { NotificationState } from './notifications.ts'
 
 type Attributes = Schemas['Notification']['attributes']
@@ -25,11 +26,14 @@ const types = ['email', 'webhook']
 const NoticeRow = ({ notice: { attributes } }: { notice: SentNotice }) => {
   const words = inLanguage(notificationsCatalogue)
   const { status, data, created_at: createdAt, attempts, last_error: error, last_error_code: code, next_attempt_at: next } = attributes
+  // Those of the operator's workspace are about all. The page is loaded again with another one (target).
+  const other = data.workspace === nameOfWorkspace(session.value!) ? undefined : data.workspace
+  const address = data.document && addressOf(`documents/${data.document.id}`, { workspace: other })
   return html`<tr role="row">
     <td role="cell"><${Badge} status=${status} label=${words.noticeStatus[status]} /></td>
     <td role="cell" class="wide-cell stack">
-      ${data.document ? html`<a href=${`documents/${data.document.id}`}>${data.summary}</a>` : data.summary}
-      <span class="small mono">${attributes.notice_type}</span>
+      ${address ? html`<a href=${address} target=${other && '_self'}>${data.summary}</a>` : data.summary}
+      <span class="small mono">${[other, attributes.notice_type].filter(Boolean).join(' · ')}</span>
       ${error !== null && status !== 'delivered' && html`<p class="small">${code !== null && html`<code>${code}</code>`} ${error}</p>`}
     </td>
     <td role="cell"><${Time} at=${createdAt} /></td>

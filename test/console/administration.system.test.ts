@@ -52,6 +52,7 @@ const announce = async ({ id: workspaceId }: Workspace, notificationId: string):
     summary: '3 deliveries to destination Archive failed.',
     opened_at: at.toISOString(),
     count: 3,
+    document: { id: newId(), repo_id: 'Z1', doc_id: 'D1', comp_id: 'data' },
   }
   await db('notices').insert({
     id: newId(),
@@ -101,7 +102,8 @@ test(
       ['keys', '/keys', 'td button'],
       ['settings', '/settings', '#max_retries'],
       ['notifications', '/notifications', 'td a[href^=notifications]'],
-      ['notification', `/notifications/${notificationId}`, '.badge.bad'],
+      // The notice is about another workspace, as in that of the operator.
+      ['notification', `/notifications/${notificationId}`, 'td a[href$="workspace=acme%2Fprod"]'],
       ['notification-new', '/notifications/new', '#name'],
       ['subscriptions', '/subscriptions', 'td a[href^=subscriptions]'],
       ['subscription', `/subscriptions/${subscriptionId}`, '.facts'],
