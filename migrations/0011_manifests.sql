@@ -47,6 +47,24 @@ create index manifests_to_stamp on manifests (workspace_id, day) where is_stamp_
 comment on index manifests_to_stamp is
   'Serves the next requests for time stamps.';
 
+create table manifest_copies (
+  destination_id text collate "C" not null references destinations (id) on delete cascade,
+  workspace_id text collate "C" not null,
+  day date not null,
+  has_stamp boolean not null,
+  copied_at timestamptz not null default now(),
+  primary key (destination_id, day),
+  foreign key (workspace_id, day) references manifests on delete cascade
+);
+comment on table manifest_copies is
+  'A manifest that a destination of PROOF_DESTINATIONS has got.';
+comment on column manifest_copies.has_stamp is
+  'False if the destination got it without a time stamp: a later one is sent as well.';
+
+create index manifest_copies_of_manifest on manifest_copies (workspace_id, day);
+comment on index manifest_copies_of_manifest is
+  'Serves the removal of manifests with their workspace.';
+
 alter table installation
   add column proof_certificate text,
   add column proof_key_sealed bytea;

@@ -1,10 +1,7 @@
-import { Readable } from 'node:stream'
 import { z } from 'zod'
-import { AppError } from '../base/errors.ts'
 import { notFound } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
-import type { Download } from '../http/attachments.ts'
-import { manifestFields, type ManifestParts, type Manifests } from '../proof/manifests.ts'
+import { manifestFields, partsOf, type Manifests } from '../proof/manifests.ts'
 import { endpoint, type Endpoint } from './endpoint.ts'
 import { pageOfMany, pageQuery, toPage } from './pagination.ts'
 import { resource, resourceOf } from './schemas.ts'
@@ -13,51 +10,28 @@ const manifest = resource('Manifest', 'manifest', manifestFields)
 
 const dayParams = z.object({ day: z.iso.date().describe('The day in UTC, like 2026-11-28.') })
 
-const bytesOf = (bytes: Buffer): Pick<Download, 'sizeBytes' | 'open'> => ({
-  sizeBytes: bytes.length,
-  open: () => Readable.from([bytes], { objectMode: false }),
-})
-
-interface Part {
-  summary: string
-  description: string
-  download(manifest: ManifestParts, contents: Stores): Download
-}
-
-const parts: Record<string, Part> = {
+/** The parts by the ends of their file names. */
+const parts = {
   file: {
+    end: 'jsonl',
     summary: 'Download the manifest of a day',
     description: 'Returns the file: a line of JSON for each document that was received on that day, as docs/proof.md describes it.',
-    download: ({ id, content }, contents) => {
-      const store = contents[content.store]
-      if (!store)
-        throw new AppError('unavailable', `The file is in the ${content.store} store, which this process is not configured to use.`)
-      const { sizeBytes } = content
-      return { contentType: 'application/jsonl', fileName: `${id}.jsonl`, sizeBytes, open: (range) => store.read(content, range) }
-    },
   },
   signature: {
+    end: 'p7s',
     summary: 'Download the signature of a manifest',
     description: 'Returns the detached signature of the file, CMS in DER.',
-    download: ({ id, signature }) => ({ contentType: 'application/pkcs7-signature', fileName: `${id}.p7s`, ...bytesOf(signature) }),
   },
   timestamp: {
+    end: 'tsr',
     summary: 'Download the time stamp of a manifest',
     description: 'Returns the answer of the time stamping authority (RFC 3161) in DER. The answer is 404 if there is none.',
-    download: ({ id, stamp }) => {
-      if (!stamp) throw notFound()
-      return { contentType: 'application/timestamp-reply', fileName: `${id}.tsr`, ...bytesOf(stamp) }
-    },
   },
   certificate: {
+    end: 'pem',
     summary: 'Download the certificate of a manifest',
     description:
       'Returns the certificate that verifies the signature, in PEM. Compare it with one that `relay proof certificate` has printed.',
-    download: ({ id, certificate }) => ({
-      contentType: 'application/x-pem-file',
-      fileName: `${id}.pem`,
-      ...bytesOf(Buffer.from(certificate)),
-    }),
   },
 }
 
@@ -78,7 +52,7 @@ export const manifestEndpoints = ({ manifests, contents }: ManifestDeps): Endpoi
     response: pageOfMany(manifest),
     handle: async ({ query }, { workspaceId }) => toPage(await manifests.list(workspaceId, query), query, resourceOf('manifest')),
   }),
-  ...Object.entries(parts).map(([name, { download, ...texts }]) =>
+  ...Object.entries(parts).map(([name, { end, ...texts }]) =>
     endpoint({
       method: 'GET',
       path: `/manifests/:day/${name}`,
@@ -86,7 +60,11 @@ export const manifestEndpoints = ({ manifests, contents }: ManifestDeps): Endpoi
       ...texts,
       params: dayParams,
       response: 'bytes',
-      handle: async ({ params: { day } }, { workspaceId }) => download(await manifests.find(workspaceId, day), contents),
+      handle: async ({ params: { day } }, { workspaceId }) => {
+        const part = partsOf(await manifests.find(workspaceId, day), contents).find(({ fileName }) => fileName.endsWith(`.${end}`))
+        if (!part) throw notFound()
+        return part
+      },
     }),
   ),
 ]

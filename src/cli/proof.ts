@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createWriteStream } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { messageOf, UserError } from '../base/errors.ts'
@@ -8,7 +8,7 @@ import type { Config } from '../config/config.ts'
 import { createStores } from '../content/configured-stores.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
-import { createManifests, type Manifest } from '../proof/manifests.ts'
+import { createManifests, partsOf, type Manifest } from '../proof/manifests.ts'
 import { openProofKey } from '../proof/proof-key.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { findWorkspace } from '../workspace/administration.ts'
@@ -36,30 +36,27 @@ export const exportProof = async (
     .catch((thrown: unknown) => {
       throw new UserError(`Workspace ${name} has no manifest of ${day}. It is made when the day (UTC) is over.`, { cause: thrown })
     })
-  const { content, signature, certificate, stamp, sha256, documents } = manifest
-  const store = (await createStores(db, config))[content.store]
-  if (!store) throw new UserError(`The manifest is in the ${content.store} store, which is not configured here.`)
-  const pathOf = (end: string) => join(folder, `${day}.${end}`)
-  const others = { p7s: signature, pem: certificate, ...(stamp && { tsr: stamp }) }
-  const hash = createHash('sha256')
+  const { sha256, documents } = manifest
+  const files: string[] = []
   try {
     await mkdir(folder, { recursive: true })
-    await pipeline(
-      store.read(content),
-      async function* (chunks: AsyncIterable<Buffer>) {
+    for (const part of partsOf(manifest, await createStores(db, config))) {
+      const path = join(folder, part.fileName)
+      const hash = createHash('sha256')
+      const hashed = async function* (chunks: AsyncIterable<Buffer>) {
         for await (const chunk of chunks) {
           hash.update(chunk)
           yield chunk
         }
-      },
-      createWriteStream(pathOf('jsonl'), { flags: 'wx' }),
-    )
-    for (const [end, bytes] of Object.entries(others)) await writeFile(pathOf(end), bytes, { flag: 'wx' })
+      }
+      await pipeline(part.open(), hashed, createWriteStream(path, { flags: 'wx' }))
+      if (hash.digest('hex') !== part.sha256) throw new Error(`what is stored of ${day} is not what was signed`)
+      files.push(path)
+    }
   } catch (thrown) {
     throw new UserError(`The manifest could not be written: ${messageOf(thrown)}`, { cause: thrown })
   }
-  if (hash.digest('hex') !== sha256) throw new UserError(`The stored manifest of ${day} is not what was signed.`)
-  return { day, sha256, documents, files: ['jsonl', ...Object.keys(others)].map(pathOf) }
+  return { day, sha256, documents, files }
 }
 
 /** `relay proof certificate`: the certificate that verifies the manifests of this installation, in PEM. */

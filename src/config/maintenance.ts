@@ -1,4 +1,6 @@
-import { httpUrl, integer } from './values.ts'
+import { z } from 'zod'
+import { isId } from '../base/ids.ts'
+import { httpUrl, integer, list } from './values.ts'
 
 /** Variables of the maintenance jobs and of notifications. */
 export const maintenanceVariables = {
@@ -23,5 +25,9 @@ export const maintenanceVariables = {
   RETENTION_INCIDENTS_DAYS: integer(90, 7, 'Time for which closed incidents and their notices are kept'),
   PROOF_TIMESTAMP_URL: httpUrl(
     'URL of a time stamping authority (RFC 3161), which stamps the manifest of each day. Without it, manifests are signed only',
+  ),
+  PROOF_DESTINATIONS: list(
+    'Comma-separated ids of destinations that also get the manifests of their workspaces, below the folder manifests',
+    z.string().refine(isId, 'must be the id of a destination'),
   ),
 }

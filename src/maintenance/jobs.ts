@@ -14,14 +14,18 @@ import type { CallLines } from '../delivery/wake.ts'
 import type { CheckUpstreams } from '../migration/failures.ts'
 import { describeChecked, type CheckIncidents } from '../notifications/check-incidents.ts'
 import { computeAggregates } from '../observe/aggregates.ts'
+import { copyManifests, type CopyDeps } from '../proof/copy-manifests.ts'
 import { makeManifests, type ManifestDeps } from '../proof/make-manifests.ts'
 import type { Launcher } from '../temporal/launcher.ts'
 import type { ScheduledJob } from '../temporal/schedules.ts'
 import { createRetention, type Removed, type RetentionConfig } from './retention.ts'
 import { sweepOrphans, type SweepFailure } from './sweep-orphans.ts'
 
-export interface MaintenanceDeps extends ManifestDeps {
+export interface MaintenanceDeps extends ManifestDeps, CopyDeps {
   db: Database
+  outbound: CopyDeps['outbound']
+  keyRing: ManifestDeps['keyRing']
+  installation: CopyDeps['installation']
   stores: Stores
   release: Pick<Release, 'releaseOverdue'>
   launcher: Pick<Launcher, 'sweep' | 'sendAll'>
@@ -34,7 +38,7 @@ export interface MaintenanceDeps extends ManifestDeps {
   findConnector: FindConnector
   onItsOwn: OnItsOwn
   passOver: PassOver
-  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig & ManifestDeps['config']
+  config: Pick<Config, 'CONTENT_ORPHAN_AGE_MS'> & RetentionConfig & ManifestDeps['config'] & CopyDeps['config']
 }
 
 type IntervalConfig = Pick<Config, 'RECONCILE_INTERVAL_MS'>
@@ -124,9 +128,10 @@ const jobs: readonly MaintenanceJob[] = [
   },
   {
     name: 'make-manifests',
-    description: 'Makes the manifest of each day that is over, and asks for its time stamp',
+    description: 'Makes the manifest of each day that is over, asks for its time stamp, and brings both to destinations',
     intervalMs: 15 * minuteMs,
-    run: (deps, { now, signal }) => makeManifests(deps, now, signal),
+    run: async (deps, { now, signal }) =>
+      `${await makeManifests(deps, now, signal)}, ${await copyManifests(deps, signal)} copied to destinations`,
   },
   {
     name: 'create-partitions',

@@ -1,5 +1,9 @@
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
 import { z } from 'zod'
+import { AppError } from '../base/errors.ts'
 import { notFound } from '../base/refusals.ts'
+import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
@@ -74,3 +78,34 @@ export const createManifests = (db: Database) => ({
 })
 
 export type Manifests = ReturnType<typeof createManifests>
+
+/** A part of a manifest, as it is handed out. */
+export interface ManifestPart {
+  fileName: string
+  contentType: string
+  sizeBytes: number
+  /** Hex. */
+  sha256: string
+  open(range?: { start?: number; end?: number }): Readable
+}
+
+/** Returns the parts of a manifest: the file, its signature, its certificate, and its time stamp if there is one. @throws AppError 503 */
+export const partsOf = ({ id, content, sha256, signature, certificate, stamp }: ManifestParts, contents: Stores): ManifestPart[] => {
+  const store = contents[content.store]
+  if (!store)
+    throw new AppError('unavailable', `The manifest is in the ${content.store} store, which this process is not configured to use.`)
+  const small = (end: string, contentType: string, bytes: Buffer): ManifestPart => ({
+    fileName: `${id}.${end}`,
+    contentType,
+    sizeBytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    open: ({ start = 0 } = {}) => Readable.from([bytes.subarray(start)], { objectMode: false }),
+  })
+  const { sizeBytes } = content
+  return [
+    { fileName: `${id}.jsonl`, contentType: 'application/jsonl', sizeBytes, sha256, open: (range) => store.read(content, range) },
+    small('p7s', 'application/pkcs7-signature', signature),
+    small('pem', 'application/x-pem-file', Buffer.from(certificate)),
+    ...(stamp ? [small('tsr', 'application/timestamp-reply', stamp)] : []),
+  ]
+}

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ulid } from 'ulid'
 import { rotateKeys } from '../../src/access/sealing-keys.ts'
@@ -7,6 +7,7 @@ import { createReceive } from '../../src/archive/receive.ts'
 import { newId, timeOfId } from '../../src/base/ids.ts'
 import { exportProof, proofCertificate } from '../../src/cli/proof.ts'
 import type { TargetAnswer } from '../../src/connectors/connector.ts'
+import { credentialsOwner } from '../../src/connectors/target.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
@@ -102,7 +103,7 @@ test('a real day is verified with openssl alone, and refused after one byte was 
   const { receive, deliver, exportAll } = await arrange()
   const [delivered, open] = [await receive(), await receive()]
   await deliver(delivered, { status: 200, etag: '"e1"', version_id: 'v1' })
-  expect(await makeManifests(2, { PROOF_TIMESTAMP_URL: authority.url })).toMatch(/^[4-5] manifests made, [4-5] stamped$/)
+  expect(await makeManifests(2, { PROOF_TIMESTAMP_URL: authority.url })).toMatch(/^[4-5] manifests made, [4-5] stamped,/)
   const days = await exportAll(folder.path)
   expect(days).toContain(open.day)
 
@@ -160,7 +161,7 @@ test('the chain names the digest of each day before, without a gap for days on w
   await Promise.all([makeManifests(3), makeManifests(3), makeManifests(3)])
   const rows = await stored()
   expect(rows.length).toBeGreaterThanOrEqual(before + 2)
-  expect(await makeManifests(3)).toBe('0 manifests made, 0 stamped')
+  expect(await makeManifests(3)).toBe('0 manifests made, 0 stamped, 0 copied to destinations')
   const days = await exportAll(folder.path)
   expect(days[0]).toBe(since)
   let previous: object | null = null
@@ -287,12 +288,12 @@ test('an authority that refuses or answers anything else is asked again, says wh
   ]
   for (const [index, [message, answer]] of answers.entries()) {
     authority.answerWith(() => answer)
-    expect(await makeManifests(index, variables)).toMatch(/, 0 stamped$/)
+    expect(await makeManifests(index, variables)).toMatch(/, 0 stamped,/)
     for (const row of await stored()) expect(row).toMatchObject({ stamp: null, stamp_error: expect.stringMatching(message) })
   }
   authority.answerWith(undefined)
   const count = (await stored()).length
-  expect(await makeManifests(answers.length - 1, variables)).toBe(`0 manifests made, ${count} stamped`)
+  expect(await makeManifests(answers.length - 1, variables)).toBe(`0 manifests made, ${count} stamped, 0 copied to destinations`)
   for (const row of await stored()) expect(row).toMatchObject({ stamp: expect.any(Buffer), stamp_error: null, is_stamp_due: false })
   expect((await createManifests(db).list(workspaceId, { page: 1, perPage: 2 })).items).toMatchObject([
     { isStamped: true },
@@ -317,10 +318,44 @@ test('what was stored and is not what was signed is not handed out', async () =>
   const { workspace, stored } = await arrange()
   await makeManifests(0)
   const [row] = await stored()
-  await db('content_chunks')
-    .where({ content_id: row.content_id })
-    .update({ data: Buffer.from('{}') })
+  const chunk = { content_id: row.content_id }
+  const { data } = await db('content_chunks').where(chunk).first('data')
+  data[data.length >> 1] ^= 1
+  await db('content_chunks').where(chunk).update({ data })
   const request = { workspace, day: row.day as string, folder: folder.path }
-  await expect(exportProof(db, testConfig(), request)).rejects.toThrow(/not what was signed|could not be written/)
+  await expect(exportProof(db, testConfig(), request)).rejects.toThrow(/not what was signed/)
   await expect(exportProof(db, testConfig(), { ...request, day: '2001-01-01' })).rejects.toThrow(/has no manifest of 2001-01-01/)
+})
+
+test('a destination gets each manifest with its parts, and a stamp that comes later, and is asked again after a failure', async () => {
+  await using folder = await createFolder()
+  await using authority = Object.assign(await startAuthority(join(folder.path, 'tsa')), {
+    [Symbol.asyncDispose]: async () => authority.stop(),
+  })
+  const { stored, destinations, workspaceId } = await arrange()
+  const path = join(folder.path, 'archive')
+  const id = destinations['a']!
+  const keyRing = createKeyRing(testConfig().RELAY_SECRET_KEYS)
+  const sealed = keyRing.seal({}, credentialsOwner({ boundKeys: [] }, { workspaceId, id, config: { path } }))
+  const values = { connector_type: 'directory', config: JSON.stringify({ path }), credentials_sealed: sealed }
+  await db('destinations').where({ id }).update(values)
+  const variables = {
+    PROOF_DESTINATIONS: `${newId()},${id}`,
+    RELAY_DIRECTORY_ROOTS: folder.path,
+    PROOF_TIMESTAMP_URL: authority.url,
+  }
+  authority.answerWith(() => ({ status: 503, body: Buffer.alloc(0) }))
+  // The folder is missing.
+  expect(await makeManifests(0, variables)).toMatch(/, 0 stamped, 0 copied/)
+  await mkdir(path)
+  const days = (await stored()).map(({ day }) => day as string)
+  expect(await makeManifests(0, variables)).toMatch(new RegExp(`, 0 stamped, ${days.length} copied`))
+  const filesOf = (ends: string[]) => days.flatMap((day) => ends.map((end) => `${day}.${end}`)).toSorted()
+  const copies = async () => (await readdir(join(path, 'manifests'))).toSorted()
+  expect(await copies()).toEqual(filesOf(['jsonl', 'p7s', 'pem']))
+  authority.answerWith(undefined)
+  expect(await makeManifests(0, variables)).toMatch(new RegExp(`, ${days.length} stamped, ${days.length} copied`))
+  expect(await copies()).toEqual(filesOf(['jsonl', 'p7s', 'pem', 'tsr']))
+  expect(await makeManifests(0, variables)).toMatch(/^0 manifests made, 0 stamped, 0 copied/)
+  for (const day of days) expect(await inShell(join(path, 'manifests'), verifySignature(day))).toMatchObject({ ok: true })
 })

@@ -44,7 +44,7 @@ export const createMaintenanceDeps = (
     release: createRelease(db),
     launcher,
     ...createOnItsOwn(),
-    findConnector: createConnectors().find,
+    findConnector: createConnectors(config).find,
     callLines: createCallLines(db, config, launcher.launch),
     checkIncidents: createCheckIncidents(db, config),
     checkUpstreams: createCheckUpstreams(upstreamFailures, createUpstreams({ outbound, keyRing, installation }), upstreamDocuments),

@@ -61,7 +61,8 @@ const createFullWorkspace = async () => {
   const repeatable = { execution_id: id, request_sealed: Buffer.from('x'), locked_until: inAnHour, expires_at: inAnHour }
   await db('idempotency_keys').insert({ workspace_id, owner: 'user P1', key: 'K1', ...repeatable })
   await insertDocumentMigration(db, workspace_id, repository_id)
-  await insertManifest(db, workspace_id)
+  const day = await insertManifest(db, workspace_id)
+  await db('manifest_copies').insert({ workspace_id, day, destination_id: workspace.destinations['archive'], has_stamp: false })
   await db('enrichments').insert({ id, workspace_id, name: 'Invoices', wait_seconds: 60, late_days: 7, steps: '[]' })
   await db('enrichment_repositories').insert({ repository_id, enrichment_id: id, position: 0 })
   const enriched = { workspace_id, waits_until: new Date(), ends_at: new Date() }

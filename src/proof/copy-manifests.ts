@@ -1,0 +1,131 @@
+import type { Config } from '../config/config.ts'
+import { callTarget, type CallTargetDeps, type StoredTarget } from '../connectors/call-target.ts'
+import { DeliveryError, type Payload } from '../connectors/connector.ts'
+import { createOpenCredentials } from '../connectors/target.ts'
+import type { Stores } from '../content/store.ts'
+import type { Database } from '../db/database.ts'
+import type { OnItsOwn } from '../db/on-its-own.ts'
+import type { KeyRing } from '../security/seal.ts'
+import { createManifests, partsOf, type ManifestPart } from './manifests.ts'
+
+export interface CopyDeps extends Omit<CallTargetDeps, 'openCredentials'> {
+  db: Database
+  stores: Stores
+  keyRing: Pick<KeyRing, 'open'>
+  onItsOwn: OnItsOwn
+  config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'PROOF_DESTINATIONS'>
+}
+
+// Of one run and destination. One that is new gets all manifests since the first one, in several runs.
+const copiesPerRun = 50
+
+/**
+ * Brings the manifests of their workspaces to the destinations that get them, oldest first. A file has the same path and id each time, so that a
+ * repetition has no second effect. A destination that fails is passed over until the next run.
+ * @returns the number of copies
+ */
+export const copyManifests = async (deps: CopyDeps, signal: AbortSignal): Promise<number> => {
+  let copied = 0
+  for (const destinationId of deps.config.PROOF_DESTINATIONS) {
+    await deps.onItsOwn(
+      'manifests',
+      { destination_id: destinationId },
+      async () => {
+        const target = await findTarget(deps.db, destinationId)
+        if (!target) throw new Error(`PROOF_DESTINATIONS names ${destinationId}, and there is no such destination`)
+        for (const day of await listDue(deps.db, destinationId, target.workspaceId)) {
+          await copyOne(deps, target, day, signal)
+          copied += 1
+        }
+      },
+      signal,
+    )
+  }
+  return copied
+}
+
+const findTarget = async (db: Database, destinationId: string): Promise<StoredTarget | undefined> => {
+  const { rows } = await db.raw<{ rows: StoredTarget[] }>(
+    `
+    select
+      workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace, credentials_sealed as "credentialsSealed",
+      jsonb_build_object('id', destinations.id, 'connector', connector_type, 'config', config) as destination
+    from destinations
+    join workspaces on workspaces.id = workspace_id
+    where destinations.id = :destinationId
+      and deleted_at is null
+    `,
+    { destinationId },
+  )
+  return rows[0]
+}
+
+/** Returns the days whose manifest the destination lacks, or whose stamp. */
+const listDue = async (db: Database, destinationId: string, workspaceId: string): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { day: string }[] }>(
+    `
+    select manifests.day::text
+    from manifests
+    left join manifest_copies on manifest_copies.day = manifests.day and destination_id = :destinationId
+    where manifests.workspace_id = :workspaceId
+      and (copied_at is null or (stamp is not null and not has_stamp))
+    order by manifests.day
+    limit :limit
+    `,
+    { destinationId, workspaceId, limit: copiesPerRun },
+  )
+  return rows.map(({ day }) => day)
+}
+
+const copyOne = async (deps: CopyDeps, stored: StoredTarget, day: string, signal: AbortSignal): Promise<void> => {
+  const { db, keyRing, config } = deps
+  const { workspaceId, destination } = stored
+  const manifest = await createManifests(db).find(workspaceId, day)
+  const callDeps = { ...deps, openCredentials: createOpenCredentials(keyRing) }
+  for (const part of partsOf(manifest, deps.stores)) {
+    const result = await callTarget(
+      callDeps,
+      stored,
+      { timeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS, cancelled: signal },
+      (connector, target, context) => connector.deliver(payloadOf(stored, day, part), target, context),
+    )
+    if (result instanceof DeliveryError) throw result
+  }
+  const copy = { destination_id: destination.id, workspace_id: workspaceId, day, has_stamp: manifest.stamp !== null }
+  await db('manifest_copies').insert(copy).onConflict(['destination_id', 'day']).merge()
+}
+
+const payloadOf = (
+  { workspace, destination }: StoredTarget,
+  day: string,
+  { fileName, contentType, sizeBytes, sha256, open }: ManifestPart,
+): Payload => {
+  const deliveryId = `${fileName}_${destination.id}`
+  return {
+    deliveryId,
+    messageId: `${deliveryId}.${sha256.slice(0, 16)}`,
+    attempt: 1,
+    again: 0,
+    workspace,
+    connectionId: '',
+    documentId: `manifest-${day}`,
+    repoId: 'manifests',
+    docId: `manifest-${day}`,
+    compId: fileName,
+    erpObjectType: null,
+    erpObjectId: null,
+    arObject: null,
+    fileName,
+    description: null,
+    fields: {},
+    properties: {},
+    path: `manifests/${fileName}`,
+    location: null,
+    contentType,
+    sizeBytes,
+    sha256,
+    receivedAt: new Date(`${day}T00:00:00Z`),
+    open: (start = 0) => open({ start }),
+    downloadUrl: () => undefined,
+  }
+}
