@@ -19,7 +19,7 @@ const config = testConfig({ RETENTION_DOCUMENTS_DAYS: '1' })
 const scene = share(await startScene())
 const { db } = scene
 const store = createPostgresStore(db)
-const setMetadata = createSetMetadata(db, { findConnector: () => undefined as never })
+const setMetadata = createSetMetadata(db, { findConnector: () => undefined })
 const removeExpired = () => createRetention(db, config, { batchRows: 2 }).removeExpired(new Date(), new AbortController().signal)
 
 const [repoId, docId] = ['Z1', 'D1']
@@ -249,7 +249,7 @@ test('in any order of holds, links and removals, nothing that was on hold goes',
           await ways[step.do as Way](workspace)
           await workspace.settle()
         }
-        if (isHeld && step.do !== 'lift') expect(await workspace.kept()).toEqual(expect.arrayContaining(before))
+        expect(await workspace.kept()).toEqual(expect.arrayContaining(isHeld && step.do !== 'lift' ? before : []))
       }
       for (const { id } of active) await lift(workspace, id)
       await db('workspaces').where({ id: workspace.workspaceId }).update({ settings: '{}' })

@@ -1,19 +1,11 @@
 import { decodeTime } from 'ulid'
-import { createMaintenanceActivities } from '../../activities/maintenance.ts'
-import { createLog } from '../../src/base/log.ts'
-import { createPostgresStore } from '../../src/content/postgres.ts'
-import { createOnItsOwn } from '../../src/db/on-its-own.ts'
-import { createOutbox } from '../../src/db/outbox.ts'
 import { listPartitions } from '../../src/db/partitions.ts'
-import { createRelease } from '../../src/delivery/release.ts'
-import { createCheckIncidents } from '../../src/notifications/check-incidents.ts'
-import { createLauncher } from '../../src/temporal/launcher.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { captureAt, createRoutes, testConfig } from '../support/factories.ts'
+import { captureAt, createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { createTimeSkippingTemporal, withWorker } from '../support/temporal.ts'
+import { maintenanceActivities } from './maintenance.ts'
 
-const config = testConfig()
 const dayMs = 86_400_000
 
 const [database, env] = await Promise.all([createTestDatabase().then(share), createTimeSkippingTemporal().then(share)])
@@ -21,20 +13,7 @@ const [database, env] = await Promise.all([createTestDatabase().then(share), cre
 test('over months, the maintenance jobs remove expired rows and create partitions ahead of time', async () => {
   const { db } = database
   const { workspaceId } = await createRoutes(db, [{ name: 'archive' }])
-  const activities = createMaintenanceActivities({
-    db,
-    stores: { postgres: createPostgresStore(db) },
-    release: createRelease(db),
-    launcher: createLauncher({ send: () => Promise.resolve() }, createOutbox(db), createLog('silent')),
-    callLines: async () => 0,
-    checkIncidents: createCheckIncidents(db, config),
-    checkUpstreams: async () => ({ asked: 0, answering: 0 }),
-    startMigrations: async () => 0,
-    reconcile: () => Promise.reject(new Error('not available in this test')),
-    ...createOnItsOwn(),
-    findConnector: () => undefined,
-    config,
-  })
+  const activities = maintenanceActivities(db, env)
   const summaries: string[] = []
 
   await withWorker(env, activities, async (taskQueue) => {
