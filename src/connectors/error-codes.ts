@@ -139,6 +139,11 @@ export const errorCodes = {
   },
   message_too_large: { permanent: true, remedy: 'configuration', action: 'Lower max_attachment_bytes of {destination}' },
   not_a_blob_service: { permanent: false, remedy: 'configuration', action: 'Correct account_url of {destination}' },
+  lock_missing: {
+    permanent: true,
+    remedy: 'configuration',
+    action: 'Enable Object Lock on the bucket, or immutability of versions on the container, or correct the retention of {destination}',
+  },
   overwrite_forbidden: {
     permanent: true,
     remedy: 'configuration',
@@ -193,6 +198,11 @@ export const errorCodes = {
   },
   smtp_failure: { permanent: false, remedy: 'target' },
   storage_full: { permanent: false, remedy: 'target', action: 'Free storage at {destination}, or raise its quota' },
+  retention_unknown: {
+    permanent: false,
+    remedy: 'configuration',
+    action: 'Let an enrichment find the date of retain_until, or set retain_days of {destination}',
+  },
   storage_quota_exceeded: {
     remedy: 'configuration',
     action: 'Free storage of the user, or choose a folder on a shared drive for {destination}',

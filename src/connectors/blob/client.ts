@@ -14,6 +14,7 @@ import { readResponse } from '../shared/http.ts'
 import { during } from '../shared/operation.ts'
 import { withoutEvidence } from './errors.ts'
 import { operationOfRequest } from './operation.ts'
+import { isRetained } from './retention.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
 type BlobTarget = Target<BlobConfig, BlobCredentials>
@@ -44,25 +45,26 @@ export const createContainerClient = (
     // Only the workflow retries.
     retryOptions: { maxTries: 1 },
   })
-  pipeline.factories.unshift(oldestVersion)
+  pipeline.factories.unshift(oldestVersion(isRetained(config)))
   return new ContainerClient(container + sas, pipeline)
 }
 
-// The oldest versions of the service that have what is used: tokens of Entra, and index tags. The SDK names the newest one, which emulators, appliances
+// The oldest versions of the service that have what is used: tokens of Entra, index tags, and the retention of a blob. The SDK names the newest one, which emulators, appliances
 // and public Azure itself refuse until they know it.
 const serviceVersion = '2017-11-09'
 const versionWithTags = '2019-12-12'
+const versionWithRetention = '2020-06-12'
 
 /** Sets the version of the service before the request is signed. */
-const oldestVersion: Pipeline['factories'][number] = {
+const oldestVersion = (retains: boolean): Pipeline['factories'][number] => ({
   create: (next) => ({
     sendRequest: (request) => {
       const usesTags = request.headers.contains('x-ms-tags') || new URL(request.url).searchParams.get('comp') === 'tags'
-      request.headers.set('x-ms-version', usesTags ? versionWithTags : serviceVersion)
+      request.headers.set('x-ms-version', retains ? versionWithRetention : usesTags ? versionWithTags : serviceVersion)
       return next.sendRequest(request)
     },
   }),
-}
+})
 
 /** Returns the path, which emulators and appliances use for the account name, or the first label of the host. */
 const accountNameOf = ({ hostname, pathname }: URL) => pathname.split('/')[1] || (hostname.split('.')[0] ?? '')

@@ -12,11 +12,13 @@ import { noteOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
+import { retainUntilOf } from '../shared/retention.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
 import { blobError, refusalOf, withoutEvidence } from './errors.ts'
 import { operationOfRequest } from './operation.ts'
+import { isRetained, mustRetain, probeRetentionMs, proveRetention, retentionFacts, retentionOf, type Retention } from './retention.ts'
 import { secretsOf, type BlobConfig, type BlobCredentials } from './schema.ts'
 
 const nameMaxCharacters = 1_024
@@ -33,17 +35,23 @@ export const createDeliver =
       const name = nameOf(target.config, payload.path)
       const path = urlOf(target.config, name)
       const client = container.getBlockBlobClient(name)
+      const look = () => findBlob(client, path, payload, context.signal)
+      const lock = retentionOf(target.config, retainUntilOf(target.config, payload))
+      // A repetition would be one more version that nobody can delete.
+      const earlier = isRetained(target.config) ? await look() : undefined
+      if (earlier?.state === 'ours') return earlier.stored
+      const retention: Retention = { ...lock, ...(earlier && earlier.state !== 'other' && { conditions: { ifNoneMatch: '*' } }) }
       const upload = () =>
         payload.sizeBytes <= minPartBytes
-          ? uploadInOneRequest(client, payload, context)
-          : uploadInBlocks(client, path, payload, context, { memory, passes: (thrown) => !toError(thrown).permanent })
+          ? uploadInOneRequest(client, payload, retention, context)
+          : uploadInBlocks(client, path, payload, context, { memory, retention, passes: (thrown) => !toError(thrown).permanent })
       return storeOrFind(
         async () => {
           const { stored, bytesSent } = await upload()
           if (!namesVersion(stored.etag)) throw withoutEvidence(target.config, { status: 201, request_id: stored.requestId })
-          return { path, bytesSent, answer: { status: 201, ...answerOf(stored) } }
+          return { path, bytesSent, answer: { status: 201, ...answerOf(stored), ...retentionFacts(retention) } }
         },
-        { attempt: payload.attempt, refusalOf, look: () => findBlob(client, path, payload, context.signal), toError },
+        { attempt: payload.attempt, refusalOf, look, toError },
       )
     })
 
@@ -99,23 +107,32 @@ export const createProbe =
       const principal = principalOf(target, context)
       if (principal) tokens.invalidate(principal)
       const payload = probePayload()
+      const { config } = target
+      const retention = retentionOf(config, mustRetain(config) ? new Date(Date.now() + probeRetentionMs) : undefined)
+      let locked = ''
       const names = ['', '-blocks'].map((suffix) => nameOf(target.config, `${payload.path}${suffix}`))
       const [small, large] = names.map((name) => container.getBlockBlobClient(name)) as [BlockBlobClient, BlockBlobClient]
-      return proveWriting(
+      const proved = await proveWriting(
         { things: 'blobs', place: `container ${target.config.container}`, names, signal: context.signal },
         {
           write: async () => {
-            await uploadInOneRequest(small, payload, context)
+            await uploadInOneRequest(small, payload, retention, context)
             await withPayloadStream(payload, context, async (body, abortSignal) => {
               await stageBlock(large, blockId(payload, 1), Buffer.concat(await body.toArray()), abortSignal)
-              await large.commitBlockList([blockId(payload, 1)], { ...propertiesOf(payload), abortSignal })
+              await large.commitBlockList([blockId(payload, 1)], { ...propertiesOf(payload, retention), abortSignal })
             })
+            if (isRetained(config)) locked = await proveRetention(large, retention, context.signal)
           },
           look: (name) => findBlob(name === names[0] ? small : large, name, payload, context.signal),
-          remove: async (name) => void (await (name === names[0] ? small : large).delete({ abortSignal: context.signal })),
+          remove: async (name) => {
+            const blob = name === names[0] ? small : large
+            if (config.legal_hold) await blob.setLegalHold(false, { abortSignal: context.signal })
+            await blob.delete({ abortSignal: context.signal })
+          },
           isAbsent: (thrown) => isRestError(thrown) && thrown.statusCode === 404,
         },
       )
+      return proved + locked
     })
 
 const withContainer = <Result>(
@@ -151,10 +168,10 @@ const nameOf = ({ prefix, file_names: names }: BlobConfig, path: string) => {
   return name
 }
 
-const uploadInOneRequest = async (client: BlockBlobClient, payload: Payload, context: AttemptContext) => {
+const uploadInOneRequest = async (client: BlockBlobClient, payload: Payload, retention: Retention, context: AttemptContext) => {
   const { sizeBytes } = payload
   const stored = await withPayloadStream(payload, context, (body, abortSignal) =>
-    client.upload(body, sizeBytes, { ...propertiesOf(payload), abortSignal }),
+    client.upload(body, sizeBytes, { ...propertiesOf(payload, retention), abortSignal }),
   )
   return { stored, bytesSent: sizeBytes }
 }
@@ -192,6 +209,7 @@ const uploadInBlocks = async (client: BlockBlobClient, path: string, payload: Pa
 
 interface UploadOptions {
   memory: PartMemory
+  retention: Retention
   passes(thrown: unknown): boolean
 }
 
@@ -200,7 +218,7 @@ const uploadRemainingBlocks = async (
   client: BlockBlobClient,
   payload: Payload,
   context: AttemptContext,
-  { memory, passes }: UploadOptions,
+  { memory, retention, passes }: UploadOptions,
 ) => {
   const { sizeBytes } = payload
   const partBytes = partBytesFor(sizeBytes, maxBlocks)
@@ -227,7 +245,7 @@ const uploadRemainingBlocks = async (
       context.save({ ...before, staged, beyond: [...beyond] } satisfies SavedBlocks)
     })
     const blocks = Array.from({ length: Math.ceil(sizeBytes / partBytes) }, (_, index) => blockId(payload, index + 1))
-    return client.commitBlockList(blocks, { ...propertiesOf(payload), abortSignal })
+    return client.commitBlockList(blocks, { ...propertiesOf(payload, retention), abortSignal })
   })
   return { stored, bytesSent }
 }
@@ -239,7 +257,8 @@ const stageBlock = (client: BlockBlobClient, id: string, bytes: Buffer, abortSig
 const blockId = ({ sha256 }: Payload, number: number) =>
   Buffer.from(`${sha256.slice(0, 32)}-${String(number).padStart(5, '0')}`).toString('base64')
 
-const propertiesOf = (payload: Payload) => ({
+const propertiesOf = (payload: Payload, retention: Retention) => ({
+  ...retention,
   ...(Object.keys(payload.properties).length > 0 && { tags: payload.properties }),
   blobHTTPHeaders: { blobContentType: sendableContentType(payload.contentType) },
   // The service requires names that are valid C# identifiers, hence underscores.

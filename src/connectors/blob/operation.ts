@@ -8,6 +8,7 @@ const names: Record<string, string> = {
   'PUT ': 'Put Blob',
   'PUT block': 'Put Block',
   'PUT blocklist': 'Put Block List',
+  'PUT legalhold': 'Set Blob Legal Hold',
   'PUT tags': 'Set Blob Tags',
   'GET tags': 'Get Blob Tags',
   'HEAD ': 'Get Blob Properties',

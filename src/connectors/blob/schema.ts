@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { checkEntraCertificate, entraCredentials, entraSecretsOf, entraSignIns } from '../shared/entra-tokens.ts'
+import { retentionFields } from '../shared/retention.ts'
 import { caCertificate, fileNames, keyPrefix, plainUrl } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 
@@ -20,6 +21,11 @@ export const blobConfig = z.strictObject({
     .describe('Container; it must exist'),
   prefix: keyPrefix.describe('Prepended to every name unchanged; a folder ends with a slash'),
   file_names: fileNames,
+  immutability_mode: z
+    .enum(['unlocked', 'locked'])
+    .optional()
+    .describe('Mode of the retention. locked: nobody can shorten it. Default: unlocked'),
+  ...retentionFields,
   ca_certificate: caCertificate,
 })
 

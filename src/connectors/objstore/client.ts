@@ -56,6 +56,12 @@ export const createClient = (
   return client
 }
 
+/** Returns host and port of the store. */
+export const originOf = async ({ config }: S3Client) => {
+  const { hostname, port } = (await config.endpoint?.()) ?? {}
+  return [hostname, port].join(':')
+}
+
 /** Notes with each error which operation has failed. */
 const noteOperations = (client: S3Client): void => {
   client.middlewareStack.add(

@@ -2,6 +2,7 @@ import {
   DeleteObjectCommand,
   GetObjectTaggingCommand,
   PutObjectCommand,
+  PutObjectLegalHoldCommand,
   PutObjectTaggingCommand,
   type S3Client,
   type CreateMultipartUploadCommandInput,
@@ -18,11 +19,23 @@ import { withOperation } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
+import { retainUntilOf } from '../shared/retention.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
-import { createClient } from './client.ts'
+import { createClient, originOf } from './client.ts'
 import { demandsChecksum, objstoreError, refusalOf } from './errors.ts'
-import { checksumOf, findObject, findUpload, giveUpUpload, startUpload, uploadParts, type Wanted } from './multipart-upload.ts'
+import {
+  checksumOf,
+  conditionOf,
+  findObject,
+  findUpload,
+  giveUpUpload,
+  startUpload,
+  statusOf,
+  uploadParts,
+  type Wanted,
+} from './multipart-upload.ts'
+import { hasLock, isLocked, lockFacts, lockOf, mustRetain, probeRetentionMs, proveLock, sendOnce, unlocked } from './object-lock.ts'
 import { objstoreCredentials, type ObjstoreConfig, type ObjstoreCredentials } from './schema.ts'
 import { rolePrincipalOf, type AwsSessions, type RolePrincipal } from './sessions.ts'
 
@@ -35,25 +48,33 @@ const keyMaxBytes = 1_024
 export const createDeliver =
   (memory: PartMemory, sessions: AwsSessions): ObjstoreConnector['deliver'] =>
   (payload, target, context) => {
-    const purpose = hasProperties(payload) ? purposes.storeWithTags : purposes.store
+    const purpose = purposeOf(target.config, payload)
     return withClient(sessions, target, context, purpose, async (client) => {
       const key = keyOf(target.config, payload.path)
       const object = objectOf(payload, target.config, key)
       const wanted = { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
+      const look = async () => {
+        const found = await findObject(client, wanted, context.signal)
+        if (found.state === 'ours' && !hasLock(found.stored, object)) return { state: 'other' as const, what: unlocked }
+        return found.state === 'ours'
+          ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
+          : found
+      }
       const toError = (thrown: unknown) => objstoreError(thrown, target.config, purpose, target.credentials.role_arn)
-      const stored = await storeOrFind(() => store(client, wanted, payload, context, memory, toError), {
-        attempt: payload.attempt,
-        refusalOf,
-        look: async () => {
-          const found = await findObject(client, wanted, context.signal)
-          return found.state === 'ours'
-            ? { ...found, stored: { bytesSent: 0, answer: { ...answerOf(found.stored), body: foundInPlace } } }
-            : found
-        },
-        toError,
-      })
+      const send = (isNew = false) => store(client, { ...wanted, isNew }, payload, context, memory, toError)
+      const earlier = isLocked(object) ? await look() : undefined
+      const stored =
+        earlier?.state === 'ours'
+          ? earlier.stored
+          : await storeOrFind(() => (earlier && earlier.state !== 'other' ? sendOnce(client, object, send) : send()), {
+              attempt: payload.attempt,
+              refusalOf,
+              look,
+              toError,
+            })
       const propertiesError = object.Tagging === undefined ? await setTags(client, object, payload, target, context) : undefined
-      return { path: urlOf(target.config, key), ...stored, ...(propertiesError !== undefined && { propertiesError }) }
+      const answer = { ...stored.answer, ...lockFacts(object) }
+      return { path: urlOf(target.config, key), ...stored, answer, ...(propertiesError !== undefined && { propertiesError }) }
     })
   }
 
@@ -75,6 +96,7 @@ const store = async (
   if (found.state !== 'started') context.save(started.upload)
   const options = {
     sizeBytes: payload.sizeBytes,
+    isNew: wanted.isNew,
     memory,
     canGoOn: canGoOn(context, (thrown) => !toError(thrown).permanent && refusalOf(thrown) === undefined),
     saveFaults: (faults: number) => context.save({ ...started.upload, faults }),
@@ -93,13 +115,16 @@ const demandLifetimeMs = 24 * 3_600_000
  * Sends a document in one request. AWS gets its SHA-256 as a checksum. Some other stores refuse the header of a checksum, and every store checks the
  * digest that the request is signed with; a bucket that demands a checksum nevertheless says so, and gets it.
  */
-const putObject = async (client: S3Client, { object, sizeBytes, sha256 }: Wanted, payload: Payload, context: AttemptContext) => {
+const putObject = async (client: S3Client, wanted: Wanted, payload: Payload, context: AttemptContext) => {
+  const { object, sizeBytes, sha256 } = wanted
   const put = (ChecksumSHA256?: string) =>
     withPayloadStream(payload, context, (body, abortSignal) =>
-      client.send(new PutObjectCommand({ ...object, Body: body, ContentLength: sizeBytes, ChecksumSHA256 }), { abortSignal }),
+      client.send(new PutObjectCommand({ ...object, ...conditionOf(wanted), Body: body, ContentLength: sizeBytes, ChecksumSHA256 }), {
+        abortSignal,
+      }),
     )
   const checksum = Buffer.from(sha256, 'hex').toString('base64')
-  if ((await checksumOf(client)) !== undefined) return put(checksum)
+  if (isLocked(object) || (await checksumOf(client)) !== undefined) return put(checksum)
   const bucketKey = `${await originOf(client)} ${object.Bucket}`
   if (demandingBuckets.get(bucketKey)) return put(checksum)
   try {
@@ -110,11 +135,6 @@ const putObject = async (client: S3Client, { object, sizeBytes, sha256 }: Wanted
     demandingBuckets.set(bucketKey, true, Date.now() + demandLifetimeMs)
     return stored
   }
-}
-
-const originOf = async ({ config }: S3Client) => {
-  const { hostname, port } = (await config.endpoint?.()) ?? {}
-  return [hostname, port].join(':')
 }
 
 /**
@@ -151,10 +171,17 @@ export const createGiveUp =
 /** What an account needs a permission for. */
 const purposes = {
   store: 'write; it needs s3:PutObject and s3:AbortMultipartUpload',
-  storeWithTags:
-    'write with the properties of the connection as tags; it needs s3:PutObject, s3:AbortMultipartUpload and s3:PutObjectTagging',
   tag: 'set tags; it needs s3:GetObjectTagging and s3:PutObjectTagging',
 }
+
+/** Names what storing a document needs, with tags and a lock. */
+const purposeOf = (config: ObjstoreConfig, payload: Payload): string =>
+  [
+    purposes.store,
+    ...(hasProperties(payload) ? ['for the properties of the connection, s3:PutObjectTagging'] : []),
+    ...(mustRetain(config) ? ['for the retention, s3:PutObjectRetention'] : []),
+    ...(config.legal_hold ? ['for the legal hold, s3:PutObjectLegalHold'] : []),
+  ].join('; ')
 
 /** Sets the tags of a stored object. Tags of others stay. */
 export const createUpdateMetadata =
@@ -177,16 +204,19 @@ export const createProbe =
     // Test the role instead of a session that was issued for it earlier.
     const role = rolePrincipalOf(target, context)
     if (role) sessions.invalidate(role)
-    return withClient(sessions, target, context, purposes.store, async (client) => {
-      const payload = probePayload()
+    const payload = probePayload()
+    return withClient(sessions, target, context, purposeOf(target.config, payload), async (client) => {
       const { config } = target
+      // A lock that ends: nobody could remove what is tested with that of a delivery.
+      const until = mustRetain(config) ? new Date(Date.now() + probeRetentionMs) : undefined
       const [small, large] = ['', '-parts'].map((suffix) => {
-        const object = objectOf(payload, config, keyOf(config, `${payload.path}${suffix}`))
+        const object = objectOf(payload, config, keyOf(config, `${payload.path}${suffix}`), until ?? null)
         return { object, sizeBytes: payload.sizeBytes, sha256: payload.sha256 }
       }) as [Wanted, Wanted]
       const wanted = [small, large]
       const { signal } = context
-      return proveWriting(
+      let locked = ''
+      const proved = await proveWriting(
         { things: 'objects', place: `bucket ${config.bucket}`, names: wanted.map(({ object }) => object.Key!), signal },
         {
           write: async () => {
@@ -194,12 +224,20 @@ export const createProbe =
             const started = await startUpload(client, large, signal)
             const options = { sizeBytes: payload.sizeBytes, memory, canGoOn: () => false, saveFaults: () => {} }
             await withPayloadStream(payload, context, (body, abortSignal) => uploadParts(client, started, body, options, abortSignal))
+            if (isLocked(small.object)) locked = await proveLock(client, small, signal)
           },
           look: (key) => findObject(client, key === small.object.Key ? small : large, signal),
-          remove: async (Key) => void (await client.send(new DeleteObjectCommand({ Bucket: config.bucket, Key }), { abortSignal: signal })),
-          isAbsent: (thrown) => (thrown as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode === 404,
+          remove: async (Key) => {
+            const object = { Bucket: config.bucket, Key }
+            if (config.legal_hold) {
+              await client.send(new PutObjectLegalHoldCommand({ ...object, LegalHold: { Status: 'OFF' } }), { abortSignal: signal })
+            }
+            await client.send(new DeleteObjectCommand(object), { abortSignal: signal })
+          },
+          isAbsent: (thrown) => statusOf(thrown) === 404,
         },
       )
+      return proved + locked
     })
   }
 
@@ -267,11 +305,17 @@ const storageOf = (config: ObjstoreConfig) =>
     SSEKMSKeyId: config.kms_key_id,
   }) satisfies Partial<CreateMultipartUploadCommandInput>
 
-const objectOf = (payload: Payload, config: ObjstoreConfig, key: string): CreateMultipartUploadCommandInput => ({
+const objectOf = (
+  payload: Payload,
+  config: ObjstoreConfig,
+  key: string,
+  until: Date | null | undefined = retainUntilOf(config, payload),
+): CreateMultipartUploadCommandInput => ({
   ...storageOf(config),
   Key: key,
   ContentType: sendableContentType(payload.contentType),
   ...taggingOf(payload.properties),
+  ...lockOf(config, until),
   Metadata: {
     'delivery-id': percentEncoded(payload.deliveryId),
     'document-id': percentEncoded(payload.documentId),

@@ -119,6 +119,8 @@ const passesByMessage = (name: string, message: string): boolean => {
 // In what stores say about an object that a retention, a legal hold, a policy or a condition protects: `ObjectUnderRetention` (Dell ECS),
 // `FileImmutable` and `FileAlreadyExists` (Alibaba), `InvalidRequest` "Object is WORM protected and cannot be overwritten" (MinIO).
 const saysProtected = /worm|immutab|retention|legal.?hold|object.?lock|already.?exist|overwr/i
+// AWS, MinIO and versitygw, of a bucket without Object Lock.
+const saysLockless = /missing object ?lock/i
 // Codes of refusals that pass by themselves and have nothing to do with the object.
 const otherConflicts =
   /^(?:OperationAborted|ConditionalRequestConflict|BucketAlreadyExists|NoSuchBucket|BadDigest|Incomplete\w*|InvalidDigest|InvalidPart\w*|XAmz\w*Mismatch|Request\w*)$/
@@ -130,6 +132,7 @@ export const refusalOf = (thrown: unknown): Refusal => {
   // An upload ends when it is completed: a gateway that sends the completion twice gets this.
   if (name === 'NoSuchUpload') return 'perhaps'
   if (!isOfStore || status < 400 || status >= 500 || Object.hasOwn(credentialErrors, name) || otherConflicts.test(name)) return undefined
+  if (saysLockless.test(message)) return undefined
   if (status === 412 || saysProtected.test(`${name} ${message}`)) return 'exists'
   if (passesByMessage(name, message) || saysFull.test(name) || saysBusy.test(name)) return undefined
   return [403, 405, 409, 423, 451].includes(status) ? 'perhaps' : undefined
@@ -180,6 +183,7 @@ const errorOf = (thrown: unknown, config: ObjstoreConfig, purpose: string, role:
     const region = actual === undefined ? '' : ` but in ${actual}`
     return refusal('wrong_region', `the bucket is not in ${config.region}${region} (${message}); correct region`)
   }
+  if (saysLockless.test(message)) return refusal('lock_missing', `the bucket ${config.bucket} has no Object Lock (${message})`)
   if (name === 'NoSuchBucket') return refusal('bucket_missing', `the bucket ${config.bucket} does not exist`)
   if (isFinalBy(permissionErrors)) {
     const text = `the account has no permission to ${purpose} (${name}: ${message})`

@@ -60,7 +60,12 @@ export interface Wanted {
   object: CreateMultipartUploadCommandInput
   sizeBytes: number
   sha256: string
+  /** Nothing is stored under the key: if something is by then, the store must not take this. */
+  isNew?: boolean
 }
+
+/** The condition of a request that stores something new. */
+export const conditionOf = ({ isNew }: { isNew?: boolean | undefined }) => (isNew ? { IfNoneMatch: '*' } : {})
 
 const absent: FoundUpload = { state: 'absent' }
 
@@ -93,7 +98,7 @@ export const uploadParts = async (
   client: S3Client,
   { upload: { bucket, key, uploadId, partBytes, faults }, parts: stored, startByte }: StartedUpload,
   body: Readable,
-  { sizeBytes, memory, canGoOn, saveFaults }: UploadOptions,
+  { sizeBytes, isNew, memory, canGoOn, saveFaults }: UploadOptions,
   abortSignal: AbortSignal,
 ) => {
   const checksum = await checksumOf(client)
@@ -122,7 +127,10 @@ export const uploadParts = async (
       (bytes, nth) => send(bytes, partsBefore + nth),
     )
     const Parts = [...parts.values()].toSorted((one, other) => one.PartNumber! - other.PartNumber!)
-    const answer = await client.send(new CompleteMultipartUploadCommand({ ...upload, MultipartUpload: { Parts } }), { abortSignal })
+    const answer = await client.send(
+      new CompleteMultipartUploadCommand({ ...upload, ...conditionOf({ isNew }), MultipartUpload: { Parts } }),
+      { abortSignal },
+    )
     return { answer, bytesSent }
   } catch (thrown) {
     stop.abort()
@@ -135,6 +143,7 @@ export const uploadParts = async (
 interface UploadOptions {
   /** The length of the whole document. */
   sizeBytes: number
+  isNew?: boolean | undefined
   memory: PartMemory
   canGoOn(thrown: unknown, ofStream: AbortSignal): boolean
   /** Saves for the next attempt how many in succession have stored nothing. */
@@ -248,4 +257,4 @@ const abortUpload = async (client: S3Client, location: UploadLocation, abortSign
 
 const nameOf = (thrown: unknown) => String((thrown as { name?: unknown }).name)
 
-const statusOf = (thrown: unknown) => (thrown as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode
+export const statusOf = (thrown: unknown) => (thrown as { $metadata?: { httpStatusCode?: number } }).$metadata?.httpStatusCode

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { allowedBy } from '../shared/allowed.ts'
+import { retentionFields } from '../shared/retention.ts'
 import { caCertificate, fileNames, keyPrefix, plainText, plainUrl } from '../shared/schema-fields.ts'
 import { checkOneSignIn, withSignIns, type SignIn } from '../shared/sign-in.ts'
 import { tokenFilePath } from '../shared/token-files.ts'
@@ -27,6 +28,11 @@ export const objstoreConfig = z.strictObject({
     .optional()
     .describe("Encryption requested from the store. Default: the bucket's"),
   kms_key_id: plainText(2_048).optional().describe("Key for aws:kms. Default: the account's default key"),
+  object_lock_mode: z
+    .enum(['GOVERNANCE', 'COMPLIANCE'])
+    .optional()
+    .describe('Mode of the retention. COMPLIANCE: nobody can shorten it. Default: GOVERNANCE'),
+  ...retentionFields,
   ca_certificate: caCertificate,
 })
 
