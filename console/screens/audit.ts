@@ -6,6 +6,7 @@ import { inLanguage, texts } from '../preferences.ts'
 import { addressOf, route } from '../router.ts'
 import * as auditCatalogue from '../texts/audit.ts'
 import { DateField, FilterBar, filtersOf, SearchField, SelectField, type Filters, type Option } from '../ui/filters.ts'
+import { Manifests } from '../ui/manifests.ts'
 import { CursorPager, ExactTime, Facts, Heading, Loaded, Table } from '../ui/parts.ts'
 import { Redacted } from '../ui/redacted.ts'
 
@@ -145,5 +146,6 @@ export const AuditScreen = () => {
           </${Table}>
           <${CursorPager} path="audit" values=${values} next=${meta.next_cursor} />`
       }}
-    </${Loaded}>`
+    </${Loaded}>
+    <${Manifests} />`
 }

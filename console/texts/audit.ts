@@ -22,6 +22,14 @@ export const en = {
   key: (name: string) => `Key ${name}`,
   member: (id: string) => `Member ${id}`,
   thisKey: 'Your key',
+  manifests: {
+    title: 'Manifests of days',
+    hint: 'What was received on a day (UTC) and where it is, signed. openssl verifies it: see the page on proof in the documentation.',
+    day: 'Day',
+    documents: 'Documents',
+    files: 'Files',
+    parts: { file: 'Manifest', signature: 'Signature', certificate: 'Certificate', timestamp: 'Time stamp' },
+  },
   actors: { user: 'A person', api_key: 'API key', system: 'The relay, or its command line' },
   subjects: {
     Certificate: 'Certificate',
@@ -131,6 +139,14 @@ export const de: typeof en = {
   key: (name) => `Schlüssel ${name}`,
   member: (id) => `Mitglied ${id}`,
   thisKey: 'Ihr Schlüssel',
+  manifests: {
+    title: 'Tagesnachweise',
+    hint: 'Was an einem Tag (UTC) angekommen ist und wo es liegt, signiert. openssl prüft es: siehe die Seite „proof“ der Dokumentation.',
+    day: 'Tag',
+    documents: 'Dokumente',
+    files: 'Dateien',
+    parts: { file: 'Nachweis', signature: 'Signatur', certificate: 'Zertifikat', timestamp: 'Zeitstempel' },
+  },
   actors: { user: 'Eine Person', api_key: 'API-Schlüssel', system: 'Das Relay oder seine Kommandozeile' },
   subjects: {
     Certificate: 'Zertifikat',

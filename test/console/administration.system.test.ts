@@ -1,6 +1,7 @@
 import { newId } from '../../src/base/ids.ts'
 import { disposable } from '../support/disposable.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { insertManifest } from '../support/manifest.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
@@ -76,6 +77,7 @@ test(
     const { call, keys, destinationId } = workspace
     const notificationId = await createNotification(workspace)
     await announce(workspace, notificationId)
+    const day = await insertManifest(database.db, workspace.id)
     const subscriptionId = await createSubscription(workspace)
     await database.db('event_subscriptions').update({
       attempts: 4,
@@ -97,7 +99,7 @@ test(
     })
     await call('PATCH', `/destinations/${destinationId}`, { config: { url: 'https://ops.example/other' }, credentials: {} })
     const problems = await createCheck(browser, { includesSignIn: true })(consoleUrl, keys.admin, [
-      ['audit', '/audit', '.changes'],
+      ['audit', '/audit', `section:has-text("Manifests of days") a[download][href$="/manifests/${day}/timestamp"]`],
       ['audit-none', '/audit?event_prefix=cert.', '.empty'],
       ['keys', '/keys', 'td button'],
       ['settings', '/settings', '#max_retries'],
