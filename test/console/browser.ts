@@ -78,9 +78,10 @@ export const overflowOf = (page: Page): Promise<number> =>
   page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
 
 /** Writes a picture of the whole page into TEST_SCREENSHOTS, if it is set. */
-export const takeScreenshot = async (page: Page, name: string): Promise<void> => {
+export const takeScreenshot = async (page: Page, name: string, height?: number): Promise<void> => {
   const directory = process.env['TEST_SCREENSHOTS']
   if (!directory) return
   await mkdir(directory, { recursive: true })
-  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true })
+  const clip = height === undefined ? undefined : { x: 0, y: 0, width: page.viewportSize()!.width, height }
+  await page.screenshot({ path: join(directory, `${name}.png`), fullPage: true, ...(clip && { clip }) })
 }

@@ -11,8 +11,8 @@ import { testMs } from './scene.ts'
 const demo = share(await startDemo())
 const browser = share(disposable(await startBrowser(), (each) => each.close()))
 
-/** Takes a picture in dark and one in light colours. */
-const takeBoth = async (page: Page, name: string) => {
+/** Takes a picture in dark and one in light colours. @param height of the page by default */
+const takeBoth = async (page: Page, name: string, height?: number) => {
   for (const [colorScheme, suffix] of [
     ['dark', '-dark'],
     ['light', ''],
@@ -20,16 +20,26 @@ const takeBoth = async (page: Page, name: string) => {
     await page.emulateMedia({ colorScheme })
     // The colours of buttons and links change over time.
     await page.evaluate('Promise.all(document.getAnimations().map((each) => each.finished))')
-    await takeScreenshot(page, `${name}${suffix}`)
+    await takeScreenshot(page, `${name}${suffix}`, height)
   }
 }
 
 test(
   'the documentation shows the sample data of the demo, with 30 days of traffic',
   async () => {
-    await demo.addTraffic(6_000)
     const { page, errors } = await openPage(browser, { width: 1280, colorScheme: 'light', locale: 'en-GB' })
     await page.goto(demo.consoleUrl)
+    await page.locator('.plot canvas').first().waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('4711')
+    await page.keyboard.press('Enter')
+    await page.getByRole('table', { name: 'Documents' }).getByRole('link', { name: 'Invoice 1900004711' }).click()
+    await page.locator('.verdict', { hasText: '2 of 2 destinations have it.' }).waitFor()
+    await page.locator('summary', { hasText: 'FI invoices' }).click()
+    const { y, height } = (await page.getByRole('region', { name: 'Workflow' }).boundingBox())!
+    await takeBoth(page, 'answer', y + height + 8)
+    await demo.addTraffic(6_000)
+    await page.getByRole('link', { name: 'Overview', exact: true }).click()
     await page.locator('.plot canvas').first().waitFor()
     await page.getByRole('link', { name: '30 days' }).click()
     await page

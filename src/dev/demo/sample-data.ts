@@ -89,7 +89,7 @@ export const addSampleData = async ({ api, receiver, archiveId, requestTimeoutMs
     if (response.status !== 201) throw new Error(response.headers.get('x-errordescription') ?? 'The receiver refused a document')
   }
   for (let number = 1; number <= 6; number += 1) {
-    await send('Z1', 'BKPF', `100019000000${String(number).padStart(2, '0')}2026`)
+    await send('Z1', 'BKPF', `1000190000${4705 + number}2026`)
     if (number <= 3) await send('Z2', 'BUS2012', `45000000${String(number).padStart(2, '0')}`)
     if (number <= 2) await send('Z3', 'PREL', `0000100${number}`)
     if (number <= 4) await send('Z4', 'LIKP', `80000000${String(number).padStart(2, '0')}`)

@@ -46,11 +46,11 @@ const createLogisticsInvoices = () => {
   }
 }
 
-/** Returns the items of an invoice of Financial Accounting: of company code 1000, with the numbers 1900000001 to 1900000099. */
+/** Returns the items of an invoice of Financial Accounting: of company code 1000, with the numbers 1900000000 to 1900009999. */
 const itemsOf = (filter: string): object[] => {
   const [, company, number, year] =
     /^CompanyCode eq '(\d+)' and AccountingDocument eq '(\d+)' and FiscalYear eq '(\d+)'$/.exec(filter) ?? []
-  if (company !== '1000' || year !== fiscalYear || !/^19000000\d\d$/.test(number ?? '')) return []
+  if (company !== '1000' || year !== fiscalYear || !/^190000\d{4}$/.test(number ?? '')) return []
   return [{ Supplier: '17300', AmountInTransactionCurrency: '1000.00', TransactionCurrency: 'EUR' }]
 }
 
