@@ -1,5 +1,5 @@
 # One image for all processes: the command is `api`, `worker` or any other verb of the command line. docs/install.md#container-image says
-# how to build and run it. The base needs glibc, a shell, and Node 24 with npm. The steps use paths in /app only: test/image.release.test.ts
+# how to build and run it. The target `all` also has the Temporal server, for production on one machine. The base needs glibc, a shell, and Node 24 with npm. The steps use paths in /app only: test/image.release.test.ts
 # executes them without an engine, too.
 ARG BASE_IMAGE=node:24-bookworm-slim
 
@@ -44,7 +44,7 @@ RUN if [ -s /etc/ssl/certs/ca-certificates.crt ]; then cp /etc/ssl/certs/ca-cert
     else node -p "tls.rootCertificates.join('\n')" > ca-certificates.crt; fi
 RUN chmod -R a+rX,go-w package.json sbom.cdx.json ca-certificates.crt
 
-FROM ${BASE_IMAGE}
+FROM ${BASE_IMAGE} AS relay
 ARG BASE_IMAGE
 ARG VERSION=0.1.0
 ARG REVISION=
@@ -73,3 +73,16 @@ EXPOSE 8080 8081 8082
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s CMD ["node", "dist/src/health.js"]
 ENTRYPOINT ["relay"]
 CMD ["api"]
+
+# docker build --target all: `relay server` runs Temporal on the database of the relay (deploy/compose/one-machine.yml).
+FROM relay AS all
+LABEL org.opencontainers.image.licenses="Apache-2.0 AND MIT"
+COPY --from=temporalio/server:1.31.2 /usr/local/bin/temporal-server /usr/local/bin/
+COPY --from=temporalio/admin-tools:1.31.2 /usr/local/bin/temporal-sql-tool /usr/local/bin/
+ENV RELAY_TEMPORAL=local
+# What it has there, it writes at each start.
+ENV RELAY_DATA_DIR=/tmp/relay
+CMD ["server"]
+
+# Without --target.
+FROM relay

@@ -236,3 +236,64 @@ describe('docker-compose.yml', () => {
     expect(roles).not.toMatch(/superuser;|with superuser|login superuser/)
   })
 })
+
+describe('deploy/compose/one-machine.yml', () => {
+  let compose: Compose
+
+  beforeAll(async () => {
+    compose = parse(await readFile(new URL('../deploy/compose/one-machine.yml', import.meta.url), 'utf8')) as Compose
+  })
+
+  test('is valid according to the Compose specification, and has two services', () => {
+    const validate = new Ajv({ strict: false, validateFormats: false }).compile(schema)
+    // The published schema is older than the name of a project.
+    validate({ services: compose.services, volumes: compose.volumes })
+    expect(validate.errors).toBeNull()
+    expect(Object.keys(compose.services).toSorted()).toEqual(['postgres', 'relay'])
+    expect(Object.keys(compose.volumes)).toEqual(['postgres-data'])
+  })
+
+  test('builds the image with the Temporal server of this version', async () => {
+    const { build } = compose.services['relay'] as unknown as { build: { context: string; target: string } }
+    const dockerfile = await readFile(new URL(`../deploy/compose/${build.context}/Dockerfile`, import.meta.url), 'utf8')
+    const [, stage] = new RegExp(`^FROM relay AS ${build.target}\n(.*?)(?=^FROM )`, 'ms').exec(dockerfile)!
+    expect([...stage!.matchAll(/--from=(\S+)/g)].map(([, image]) => image)).toEqual([
+      `temporalio/server:${temporalServerVersion}`,
+      `temporalio/admin-tools:${temporalServerVersion}`,
+    ])
+    // The default target is the image without it.
+    expect(dockerfile.trimEnd()).toMatch(/^FROM relay$(?![\s\S])/m)
+  })
+
+  test('has settings that the relay accepts, and asks for each that has no default', () => {
+    const { environment } = compose.services['relay']!
+    const given = Object.fromEntries(Object.entries(environment!).map(([name, value]) => [name, value.replaceAll(/\$\{(\w+):-\}/g, '')]))
+    const variables = { ...given, RELAY_TEMPORAL: 'local', RELAY_SECRET_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` }
+    expect(readConfig({ ...variables, DATABASE_URL: 'postgres://relay:secret@postgres:5432/relay' }).RELAY_TEMPORAL).toBe('local')
+    for (const name of ['DATABASE_URL', 'RELAY_SECRET_KEYS']) expect(environment![name]).toMatch(/\$\{\w+:\?set \w+/)
+  })
+
+  test('runs the relay as docker-compose.yml does: read-only, without capabilities, on the port of this machine only', async () => {
+    const other = parse(await readFile(new URL('../docker-compose.yml', import.meta.url), 'utf8'), { merge: true }) as Compose
+    const { api, postgres } = other.services
+    const { read_only, tmpfs, cap_drop, security_opt, ports } = api as unknown as Record<string, unknown>
+    expect(compose.services['relay']).toMatchObject({
+      read_only,
+      tmpfs,
+      cap_drop,
+      security_opt,
+      ports,
+      restart: 'unless-stopped',
+      init: true,
+    })
+    expect(compose.services['postgres']!.image).toBe(postgres!.image)
+    // A checkout may have had the other one: its database is not this one.
+    expect(compose).toMatchObject({ name: 'document-relay-one-machine' })
+  })
+
+  test('mounts a file of this repository, from its own folder', async () => {
+    const [, script] = compose.services['postgres']!.volumes!
+    expect((await stat(new URL(`../deploy/compose/${script!.split(':')[0]}`, import.meta.url))).isFile()).toBe(true)
+    expect(script).toMatch(/:ro$/)
+  })
+})

@@ -124,6 +124,8 @@ describe('the release workflow', () => {
     const { needs, steps: imageSteps } = workflow.jobs['publish-image']!
     expect(needs).toEqual(['test', 'release-tests', 'audit'])
     const [build, write, push] = imageSteps!.slice(-3)
+    // The image, and the one with the Temporal server.
+    expect(commandsOf(build!).filter((command) => command.startsWith('cosign '))).toHaveLength(2)
     for (const step of [build!, push!]) expect(commandsOf(step).at(-1)).toMatch(/^cosign sign --yes "\$\w+[^ ]*@\$/)
     const folder = await mkdtemp(join(tmpdir(), 'relay-release-'))
     try {

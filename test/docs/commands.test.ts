@@ -131,19 +131,21 @@ const problemOfNpmScript = (words: string[]): string | undefined => {
   return program === undefined ? undefined : problemOfOptions(words, [program])
 }
 
-const compose = parse(textOf('docker-compose.yml')) as { services: Record<string, { profiles?: string[] }> }
-
-/** Checks the services that `docker compose exec SERVICE`, `run SERVICE` and `up SERVICE...` name, the profile, and a verb of relay. */
-const problemOfCompose = ([verb, ...words]: string[]): string | undefined => {
+/** Checks the services that `docker compose exec SERVICE`, `run SERVICE` and `up SERVICE...` name, the file, the profile, and a verb of relay. */
+const problemOfCompose = ([verb, ...words]: string[], file = 'docker-compose.yml'): string | undefined => {
+  if (verb === '--file') return existsSync(join(root, words[0]!)) ? problemOfCompose(words.slice(1), words[0]) : `there is no ${words[0]}`
+  const { services } = parse(textOf(file)) as { services: Record<string, { profiles?: string[] }> }
   if (verb === '--profile') {
-    const hasProfile = Object.values(compose.services).some(({ profiles }) => profiles?.includes(words[0]!))
-    return hasProfile ? problemOfCompose(words.slice(1)) : `docker-compose.yml has no profile ${words[0]}`
+    const hasProfile = Object.values(services).some(({ profiles }) => profiles?.includes(words[0]!))
+    return hasProfile ? problemOfCompose(words.slice(1), file) : `${file} has no profile ${words[0]}`
   }
   const names = words.filter((word) => !word.startsWith('--'))
-  const services = verb === 'up' ? names : ['exec', 'run'].includes(verb!) ? names.slice(0, 1) : []
-  const unknown = services.filter((service) => !(service in compose.services))
-  if (unknown.length > 0) return `docker-compose.yml has no service ${unknown.join(', ')}`
-  return verb === 'exec' && names[1] === 'relay' ? problemOfRelay(words.slice(words.indexOf('relay') + 1), true) : undefined
+  const named = verb === 'up' ? names : ['exec', 'run'].includes(verb!) ? names.slice(0, 1) : []
+  const unknown = named.filter((service) => !(service in services))
+  if (unknown.length > 0) return `${file} has no service ${unknown.join(', ')}`
+  // A service may have the name of the program.
+  const program = words.indexOf('relay', words.indexOf(names[0]!) + 1)
+  return verb === 'exec' && names[1] === 'relay' ? problemOfRelay(words.slice(program + 1), true) : undefined
 }
 
 /** Returns what is wrong with a command, if it is one of this repository. */
@@ -195,6 +197,9 @@ test.each([
   ['docker exec CONTAINER relay doctor --verbose', 'unknown option'],
   ['docker compose run --rm migrations', 'no service migrations'],
   ['docker compose --profile metrics up', 'no profile metrics'],
+  ['docker compose --file deploy/compose/two-machines.yml up', 'there is no deploy/compose/two-machines.yml'],
+  ['docker compose --file deploy/compose/one-machine.yml exec api relay doctor', 'one-machine.yml has no service api'],
+  ['docker compose --file deploy/compose/one-machine.yml exec relay relay workspace make', 'unknown command'],
   ['docker compose exec api relay key make acme/first', 'unknown command'],
   ['kubectl exec deploy/document-relay-api -- relay workspaces', 'unknown command'],
   ['content-server-check --repository Z1', "required option '--url <url>' not specified"],

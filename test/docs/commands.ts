@@ -12,7 +12,12 @@ export interface PageCommand {
   isComplete: boolean
 }
 
-const commentedFiles = ['docker-compose.yml', 'deploy/helm/document-relay/templates/NOTES.txt', 'deploy/helm/document-relay/values.yaml']
+const commentedFiles = [
+  'docker-compose.yml',
+  'deploy/compose/one-machine.yml',
+  'deploy/helm/document-relay/templates/NOTES.txt',
+  'deploy/helm/document-relay/values.yaml',
+]
 
 /**
  * Returns the text of every page for readers, and of the files of deploy that say what to type. CHANGELOG.md is left out: it names what

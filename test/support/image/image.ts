@@ -1,4 +1,6 @@
 import { execFile, type ChildProcess, type SpawnOptions } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { buildWithEngine, findEngine } from './engines.ts'
@@ -42,6 +44,16 @@ export const engine = await findEngine()
 
 /** Builds the image of the Dockerfile with the engine, or executes its steps in a folder. */
 export const buildImage = (): Promise<BuiltImage> => (engine ? buildWithEngine(engine, context) : buildWithoutEngine(context))
+
+/**
+ * Builds the image with the Temporal server, by the steps of the Dockerfile in a folder.
+ * @param programs folder with temporal-server and temporal-sql-tool
+ */
+export const buildImageOfAll = async (programs: string): Promise<BuiltImage> => {
+  const [, version] = /^COPY --from=temporalio\/server:(\S+) /m.exec(await readFile(join(context, 'Dockerfile'), 'utf8'))!
+  const images = ['server', 'admin-tools'].map((name) => `temporalio/${name}:${version}`)
+  return buildWithoutEngine(context, { target: 'all', programs: Object.fromEntries(images.map((image) => [image, programs])) })
+}
 
 /** Runs a program in the image until it ends. @returns its exit status and all of its output */
 export const runInImage = async (

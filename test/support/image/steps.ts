@@ -41,6 +41,30 @@ const readIgnored = (dockerignore: string): ((path: string) => boolean) => {
   return (path) => patterns.findLast(({ matches }) => matches.test(path))?.ignores ?? false
 }
 
+interface StageSource {
+  name: string
+  /** The stage or the image that it begins with. */
+  base: string
+  /** The stages and images that it copies from. */
+  sources: string[]
+  instructions: Instruction[]
+}
+
+/** Returns the stages that a target is made of, without those of other targets. @param target the last stage by default */
+const stagesOf = (instructions: Instruction[], target?: string): StageSource[] => {
+  const stages: StageSource[] = []
+  for (const instruction of instructions) {
+    const [, base, name] = instruction.name === 'FROM' ? /^(\S+)(?: AS (\w+))?$/.exec(instruction.text)! : []
+    if (base !== undefined) stages.push({ name: name ?? `stage${stages.length}`, base, sources: [], instructions: [] })
+    const from = /^--from=(\S+)/.exec(instruction.text)?.[1]
+    if (from !== undefined) stages.at(-1)!.sources.push(from)
+    if (base === undefined) stages.at(-1)?.instructions.push(instruction)
+  }
+  const wanted = new Set([target ?? stages.at(-1)!.name])
+  for (const { name, base, sources } of stages.toReversed()) if (wanted.has(name)) for (const each of [base, ...sources]) wanted.add(each)
+  return stages.filter(({ name }) => wanted.has(name))
+}
+
 interface Stage {
   folder: string
   workDir: string
@@ -62,8 +86,15 @@ const emptyConfig = (): ImageConfig => ({
 // A step of the Dockerfile runs on this machine. It may read one file outside of its folder and write none.
 const leavesFolder = /\b(apt|apt-get|apk|dnf|curl|useradd|adduser|groupadd)\b|(^|[\s'"=>])\/(?!etc\/ssl\/certs\/ca-certificates\.crt\b)/
 
-/** Executes the steps. Throws for an instruction or a step that it does not know. */
-export const buildWithoutEngine = async (context: string): Promise<BuiltImage> => {
+interface BuildOptions {
+  /** The stage to build, by default the last one. */
+  target?: string
+  /** For each image that the Dockerfile copies from: a folder with the programs that it has in `/usr/local/bin`. */
+  programs?: Record<string, string>
+}
+
+/** Executes the steps of a target. Throws for an instruction or a step that it does not know. */
+export const buildWithoutEngine = async (context: string, { target, programs = {} }: BuildOptions = {}): Promise<BuiltImage> => {
   const temporary = await mkdtemp(join(tmpdir(), 'relay-image-'))
   // The user of the image must be able to reach its files.
   await chmod(temporary, 0o755)
@@ -84,17 +115,23 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
 
   const copy = async (text: string): Promise<void> => {
     const words = text.split(/\s+/)
-    const from = words[0]!.startsWith('--from=') ? stages.get(words.shift()!.slice('--from='.length)) : undefined
-    const target = words.pop()!
-    const to = pathIn(open(), target)
+    const origin = words[0]!.startsWith('--from=') ? words.shift()!.slice('--from='.length) : undefined
+    const place = words.pop()!
+    const to = pathIn(open(), place)
     for (const source of words) {
+      const destination = place.endsWith('/') ? join(to, basename(source)) : to
+      if (origin === undefined) {
+        await copyFromContext(join(context, source), destination, context, isIgnored)
+        continue
+      }
+      await mkdir(dirname(destination), { recursive: true })
+      const from = stages.get(origin)
       if (!from) {
-        await copyFromContext(join(context, source), target.endsWith('/') ? join(to, basename(source)) : to, context, isIgnored)
+        if (dirname(source) !== '/usr/local/bin') throw new Error(`only an engine knows ${source} of ${origin}`)
+        await linkOrCopy(join(programs[origin]!, basename(source)), destination)
         continue
       }
       const path = pathIn(from, source)
-      const destination = target.endsWith('/') ? join(to, basename(path)) : to
-      await mkdir(dirname(destination), { recursive: true })
       // Moves it: no later step reads the same file again.
       await rename(path, destination)
     }
@@ -116,18 +153,11 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
 
   const list = (text: string) => JSON.parse(text) as string[]
   const handlers: Record<string, (text: string) => Promise<void> | void> = {
-    FROM: async (text) => {
-      const name = / AS (\w+)$/.exec(text)?.[1] ?? 'image'
-      stage = { folder: join(temporary, name), workDir: '/', variables: {}, config: emptyConfig() }
-      await mkdir(stage.folder)
-      stages.set(name, stage)
-    },
     ARG: (text) => {
       const [name = '', own] = text.split('=', 2)
-      // Not in a stage: the base image, which a stage may name again. Without a default: the variable of this machine, if it has one.
-      if (!stage) beforeStages.set(name, own ?? '')
+      // Without a default: that of the base image, which a stage may name again, or the variable of this machine, if it has one.
       const value = own ?? beforeStages.get(name)
-      if (stage && value !== undefined) stage.variables[name] = value
+      if (value !== undefined) open().variables[name] = value
     },
     WORKDIR: (text) => {
       Object.assign(open(), { workDir: text }).config.WorkingDir = text
@@ -152,9 +182,18 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
     await rm(temporary, { recursive: true, force: true })
   }
   try {
-    for (const { name, text } of readInstructions(await readFile(join(context, 'Dockerfile'), 'utf8'))) {
-      if (!Object.hasOwn(handlers, name)) throw new Error(`an unknown instruction in the Dockerfile: ${name}`)
-      await handlers[name]!(text)
+    const file = readInstructions(await readFile(join(context, 'Dockerfile'), 'utf8'))
+    const first = file.findIndex(({ name }) => name === 'FROM')
+    for (const { text } of file.slice(0, first)) beforeStages.set(...(text.split('=', 2) as [string, string]))
+    for (const { name: ofStage, base, instructions } of stagesOf(file, target)) {
+      // A stage that begins with another one has its files: no third one begins with it or copies from it.
+      stage = stages.get(base) ?? { folder: join(temporary, ofStage), workDir: '/', variables: {}, config: emptyConfig() }
+      await mkdir(stage.folder, { recursive: true })
+      stages.set(ofStage, stage)
+      for (const { name, text } of instructions) {
+        if (!Object.hasOwn(handlers, name)) throw new Error(`an unknown instruction in the Dockerfile: ${name}`)
+        await handlers[name]!(text)
+      }
     }
   } catch (thrown) {
     await remove()
@@ -169,7 +208,8 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
   await mkdir(join(root, 'tmp'), { recursive: true })
   await chmod(join(root, 'tmp'), 0o1777)
   const env = Object.fromEntries(config.Env.map((entry) => entry.split(/=(.*)/s, 2)))
-  const imagePath = String(env['PATH']).replace('/app/', `${join(root, 'app')}/`)
+  // What the steps have put there comes before the programs of this machine.
+  const imagePath = ['app/bin', 'usr/local/bin'].map((path) => join(root, path)).join(':')
   return {
     root,
     config,
@@ -179,7 +219,7 @@ export const buildWithoutEngine = async (context: string): Promise<BuiltImage> =
       args: [program, ...args],
       options: {
         cwd: join(root, config.WorkingDir),
-        env: { ...env, PATH: `${bin}:${imagePath}`, TMPDIR: join(root, 'tmp'), ...variables },
+        env: { ...env, PATH: `${bin}:${imagePath}:${String(env['PATH'])}`, TMPDIR: join(root, 'tmp'), ...variables },
         ...(isRoot ? { uid: uid!, gid: gid! } : {}),
       },
     }),
