@@ -37,11 +37,11 @@ export const installPacked = async (file: string, folder: string, { omitOptional
   await mkdir(join(modules, 'document-relay'), { recursive: true })
   await run('tar', ['-xzf', file, '--strip-components=1', '-C', join(modules, 'document-relay')])
   const lock = JSON.parse(await readFile(join(root, 'package-lock.json'), 'utf8')) as {
-    packages: Record<string, { dev?: boolean; optional?: boolean }>
+    packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>
   }
-  for (const [path, { dev, optional }] of Object.entries(lock.packages)) {
+  for (const [path, { dev, optional, devOptional }] of Object.entries(lock.packages)) {
     const [, name, nested] = path.split('node_modules/')
-    if (name === undefined || nested !== undefined || dev || (omitOptional && optional)) continue
+    if (name === undefined || nested !== undefined || dev || (omitOptional && (optional || devOptional))) continue
     await mkdir(dirname(join(modules, name)), { recursive: true })
     await symlink(join(root, 'node_modules', name), join(modules, name))
   }
