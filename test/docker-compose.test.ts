@@ -287,6 +287,8 @@ describe('deploy/compose/one-machine.yml', () => {
       init: true,
     })
     expect(compose.services['postgres']!.image).toBe(postgres!.image)
+    const unit = await readFile(new URL('../deploy/systemd/relay.service', import.meta.url), 'utf8')
+    expect(compose.services['relay']).toMatchObject({ stop_grace_period: `${/^TimeoutStopSec=(\d+)$/m.exec(unit)![1]}s` })
     // A checkout may have had the other one: its database is not this one.
     expect(compose).toMatchObject({ name: 'document-relay-one-machine' })
   })
