@@ -1,5 +1,5 @@
 // Faults of one machine, whose `relay server` runs Temporal on the database of the relay. They are those of several processes, and one of its own.
-import { createServer } from 'node:net'
+import { takePort } from '../../test/support/take-port.ts'
 import { until } from '../../test/support/until.ts'
 import type { Row } from '../run-row.ts'
 import { databaseRows } from './database.ts'
@@ -24,23 +24,11 @@ const portTaken: Row = {
   mayDuplicate: restarts,
   run: async ({ installation: { temporal }, returned }) => {
     const port = temporal.port()
-    const other = createServer()
     await temporal.kill()
-    await until(
-      'the port is taken',
-      () =>
-        new Promise<boolean>((resolve) => {
-          other.once('error', () => resolve(false))
-          other.listen({ port, host: '127.0.0.1' }, () => resolve(true))
-        }),
-    )
-    try {
-      await until('Temporal has another port', () => temporal.port() !== port, Boolean, 120_000)
-      await temporal.start()
-      returned()
-    } finally {
-      other.close()
-    }
+    await using _ = await takePort(port)
+    await until('Temporal has another port', () => temporal.port() !== port, Boolean, 120_000)
+    await temporal.start()
+    returned()
   },
 }
 

@@ -26,7 +26,7 @@ interface SuperviseOptions<Ready> {
   signal?: AbortSignal | undefined
 }
 
-export interface Supervised<Ready> {
+interface Supervised<Ready> {
   /** What is known of the first process; undefined if it has ended before it was ready, and none follows. */
   first: Ready | undefined
   /** What is known of the running process; undefined while there is none that is ready. */
@@ -42,33 +42,33 @@ export const supervise = async <Ready>(options: SuperviseOptions<Ready>): Promis
   const { name, start, graceMs = stopTimeoutMs, log, signal } = options
   signal?.throwIfAborted()
   const stopping = new AbortController()
-  let process = await start()
-  const stopProcess = () => stopServer(process.child, graceMs)
+  let running = await start()
+  const stopProcess = () => stopServer(running.child, graceMs)
 
   const onAbort = () => void stopProcess()
   signal?.addEventListener('abort', onAbort, { once: true })
   // The signal may have been aborted while the process was started.
   if (signal?.aborted) onAbort()
-  const first = await process.ready
+  const first = await running.ready
   signal?.removeEventListener('abort', onAbort)
   if (first === undefined) {
-    await process.exited
+    await running.exited
     signal?.throwIfAborted()
     return { first, current: () => undefined, stop: async () => {} }
   }
 
   let current: Ready | undefined = first
   const startAgain = async () => {
-    process = await start()
+    running = await start()
     if (stopping.signal.aborted) void stopProcess()
-    return process.ready
+    return running.ready
   }
   const keepRunning = async () => {
     for (let delayMs = restartDelayMs; ;) {
-      await process.exited
+      await running.exited
       current = undefined
       if (stopping.signal.aborted) return
-      const { exitCode, signalCode } = process.child
+      const { exitCode, signalCode } = running.child
       log.error({ exit_code: exitCode, signal: signalCode, restart_in_ms: delayMs }, `${name} has ended by itself and is started again`)
       await sleep(delayMs, undefined, { signal: stopping.signal }).catch(() => {})
       if (stopping.signal.aborted) return

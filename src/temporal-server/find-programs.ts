@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 import { buildWithGo, cacheDirOf } from '../programs/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../programs/programs.ts'
 
-export interface FindTemporalServerOptions {
+interface FindTemporalServerOptions {
   config: Pick<Config, 'RELAY_TEMPORAL_SERVER_DIR' | 'RELAY_CACHE_DIR' | 'childEnvironment'>
   say: (line: string) => void
   signal?: AbortSignal | undefined

@@ -39,7 +39,7 @@ interface Health {
   silentMaxMs: number
 }
 
-export interface TemporalServer {
+interface TemporalServer {
   /** Address of the frontend, which stays the same while this process runs. */
   address: string
   /** Is rejected when the server can run here no longer. */

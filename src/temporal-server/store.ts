@@ -42,7 +42,7 @@ export const storeOf = ({ DATABASE_URL: url, DATABASE_TRANSACTION_POOLING: isPoo
     ...(isSocket && { host, port: String(port) }),
     // Temporal puts a plus sign for a blank of a password in front of @, where it means itself.
     ...(password?.includes(' ') && { password }),
-    ...Object.fromEntries(pgxTlsFiles.flatMap((name) => (parameters.has(name) ? [[name, parameters.get(name)!]] : []))),
+    ...Object.fromEntries(pgxTlsFiles.flatMap((name) => (parameters.has(name) ? [[name, parameters.get(name)!] as const] : []))),
   }
   return {
     host: isSocket ? '127.0.0.1' : host.replaceAll(/[[\]]/g, ''),

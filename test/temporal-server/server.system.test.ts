@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -10,9 +9,10 @@ import { startTemporalServer } from '../../src/temporal-server/server.ts'
 import { configOf } from '../dev/support.ts'
 import { disposable } from '../support/disposable.ts'
 import { createFolder } from '../support/folder.ts'
+import { takePort } from '../support/take-port.ts'
 import { until } from '../support/until.ts'
 
-const program = fileURLToPath(new URL('misbehaving-server.cjs', import.meta.url))
+const program = fileURLToPath(new URL('misbehaving-server.mjs', import.meta.url))
 type Behaviour = 'serves' | 'silent' | 'refuses' | 'exits'
 const health = { callMaxMs: 300, pauseMs: 50, silentMaxMs: 1_000 }
 
@@ -114,20 +114,10 @@ test('a port that another program takes in the meantime ends the server, whose c
   await using scene = await prepare()
   await using server = await scene.start()
   const former = (await scene.pid())!
-  const other = createServer()
-  process.kill(former, 'SIGSTOP')
   const port = Number(await readFile(join(scene.folder, 'frontend.port'), 'utf8'))
   process.kill(former, 'SIGKILL')
-  await until(
-    'the port is taken',
-    () =>
-      new Promise<boolean>((resolve) => {
-        other.once('error', () => resolve(false))
-        other.listen({ port, host: '127.0.0.1' }, () => resolve(true))
-      }),
-  )
+  await using _ = await takePort(port)
   await expect(server.ended).rejects.toThrow(`Another program has taken the port of Temporal (${server.address})`)
-  other.close()
   await server.stop()
 }, 60_000)
 

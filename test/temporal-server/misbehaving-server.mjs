@@ -1,7 +1,7 @@
 // Stands in for temporal-server: answers the calls with which the relay watches one, by the file `behaviour` beside its configuration.
-const { readFileSync } = require('node:fs')
-const http2 = require('node:http2')
-const { dirname, join } = require('node:path')
+import { readFileSync } from 'node:fs'
+import http2 from 'node:http2'
+import { dirname, join } from 'node:path'
 
 const configFile = process.argv[process.argv.indexOf('--config-file') + 1]
 const { services } = JSON.parse(readFileSync(configFile, 'utf8'))
