@@ -17,7 +17,7 @@ export const commandGroups: Readonly<Record<string, readonly string[]>> = {
   'Run:': ['server', 'demo', 'api', 'worker', 'mcp'],
   'Workspaces and keys:': ['workspace', 'key', 'secrets', 'apply', 'export'],
   'Migrate from another content server:': ['migrate-documents'],
-  'Set up and check:': ['migrate', 'doctor', 'check', 'contents', 'reconcile', 'promote', 'proof'],
+  'Set up and check:': ['migrate', 'doctor', 'check', 'contents', 'reconcile', 'promote', 'proof', 'describe'],
 }
 
 /**

@@ -1,7 +1,15 @@
-import type { Command } from 'commander'
+import { Option, type Command } from 'commander'
+import { UserError } from '../base/errors.ts'
 import type { CommandContext } from './context.ts'
 import type { Finding } from './doctor/doctor.ts'
-import { dryRunNote, jsonOption, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
+import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
+
+interface DescribeFlags {
+  lang: 'en' | 'de'
+  restoreTest?: string
+  output?: string
+  sign?: boolean
+}
 
 /** Adds the verbs that set up the relay, check it and describe it. */
 export const addSetupVerbs = (program: Command, context: CommandContext) => {
@@ -48,6 +56,26 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
       const findings = options.quiet ? all.filter(({ status }) => status !== 'ok') : all
       printResult(options, findings, findings.flatMap(describeFinding))
       process.exitCode = exitStatusOf(all, options.strict === true)
+    })
+  program
+    .command('describe <user/workspace>')
+    .description('print the process description of a workspace in Markdown, for auditors: each sentence follows from a setting')
+    .addOption(new Option('--lang <language>', 'language of the description').choices(['en', 'de']).default('en'))
+    .option('--restore-test <date>', 'the day of the last restore test, which the relay does not know')
+    .option('--output <path>', 'write it to a file instead')
+    .option('--sign', 'with --output: also write its signature and the certificate, as for a manifest')
+    .action(async (workspace: string, { lang, restoreTest, output, sign = false }: DescribeFlags) => {
+      if (sign && output === undefined) throw new UserError('--sign needs --output.')
+      if (restoreTest !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(restoreTest))
+        throw new UserError('--restore-test must be a date, like 2026-11-28.')
+      const { describeWorkspace, writeDescription } = await import('./describe/describe.ts')
+      const files = await context.inDatabase(async (db, config) => {
+        const description = await describeWorkspace(db, config, workspace, { lang, restoreTest })
+        if (output !== undefined) return writeDescription(db, config, output, description, sign)
+        print(description.trimEnd())
+        return []
+      })
+      for (const file of files) print(file)
     })
   program
     .command('promote')

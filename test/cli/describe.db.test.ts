@@ -1,0 +1,126 @@
+import { execFile } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { describeWorkspace, writeDescription } from '../../src/cli/describe/describe.ts'
+import { testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
+import { startScene } from '../support/scene.ts'
+import { share } from '../support/share.ts'
+
+const config = testConfig({ RELAY_BASE_URL: 'https://relay.example' })
+const scene = share(await startScene())
+const { db, acme } = scene
+const now = new Date('2026-11-29T09:00:00Z')
+const run = promisify(execFile)
+
+const describeIn = (lang: 'en' | 'de', restoreTest?: string) => describeWorkspace(db, config, 'acme/prod', { lang, restoreTest, now })
+const sectionsOf = (text: string) => text.split(/^## /m)
+const headingsOf = (text: string) => sectionsOf(text).map((section) => section.split('\n', 1)[0])
+const created = async (path: string, body: object): Promise<string> => {
+  const { status, json } = await acme.call('POST', path, body)
+  if (status !== 201) throw new Error(JSON.stringify({ path, json }))
+  return json.data.id
+}
+
+const repositoryId = await created('/repositories', { repo_id: 'Z1', name: 'Invoices', signature_verification: true })
+const destinationId = await created('/destinations', {
+  name: 'Archive [click](https://evil.example)',
+  connector_type: 'objstore',
+  config: { bucket: 'acme-documents', region: 'eu-central-1', object_lock_mode: 'COMPLIANCE', retain_days: 3_650, legal_hold: true },
+  credentials: { access_key_id: 'canary-id', secret_access_key: 'canary-secret' },
+})
+await created('/destinations', {
+  name: 'Hook',
+  connector_type: 'webhook',
+  config: { url: 'https://hook.example/canary-path' },
+  credentials: { secret: 'canary-secret' },
+})
+const connectionId = await created('/connections', {
+  name: 'To the archive',
+  repository_ids: [repositoryId],
+  destination_ids: [destinationId],
+  settings: { path_template: '{repo_id}/{doc_id}/{comp_id}' },
+})
+await acme.call('PATCH', '/settings', {
+  content_days: 90,
+  rfc: {
+    url: 'https://erp.example',
+    client: '100',
+    allowed_functions: ['Z_A'],
+    credentials: { user: 'canary-user', password: 'canary-password' },
+  },
+})
+await created('/legal-holds', { repo_id: 'Z1', reason: 'Tax audit\n## Injected' })
+
+test('the description has the same sections in both languages, and a sentence for each setting', async () => {
+  const [english, german] = [await describeIn('en'), await describeIn('de', '2026-10-01')]
+  expect(headingsOf(german)).toHaveLength(headingsOf(english).length)
+  expect(headingsOf(english).filter((heading) => heading!.includes('Injected'))).toEqual([])
+  expect(english).toContain('Requests without a valid signature of an active certificate are refused.')
+  expect(english).toContain(
+    'The target must keep each document for 3650 days from its receipt (mode COMPLIANCE). Each document is put on legal hold there.',
+  )
+  expect(english).toContain('The relay may call these functions of the source system at https://erp.example: Z_A.')
+  expect(english).toContain('is removed 90 days after its receipt.')
+  expect(english).toContain('the repository Z1 has been on hold: Tax audit ## Injected')
+  expect(english).toContain('Last restore test: not recorded.')
+  expect(german).toContain('# Verfahrensbeschreibung: Eingang und Zustellung von Dokumenten, acme/prod')
+  expect(german).toContain('**To the archive** leitet Dokumente aus Z1 an Archive \\[click\\](https://evil.example) weiter.')
+  expect(german).toContain('wird 90 Tage nach dem Eingang entfernt.')
+  expect(german).toContain('Letzter Test der Wiederherstellung nach Angabe des Betreibers: 2026-10-01.')
+  expect(german).not.toMatch(/undefined|null|\[object/)
+  expect(english).not.toMatch(/undefined|null|\[object/)
+})
+
+test('it contains no secret', async () => {
+  const [english, german] = [await describeIn('en'), await describeIn('de')]
+  const [secretKey] = config.RELAY_SECRET_KEYS
+  for (const text of [english, german]) {
+    expect(text).not.toContain('canary')
+    expect(text).not.toContain(String(secretKey).split(':')[1])
+  }
+})
+
+test('one changed connection changes one section, and the same settings give the same text', async () => {
+  const before = sectionsOf(await describeIn('de'))
+  expect(sectionsOf(await describeIn('de'))).toEqual(before)
+  await acme.call('PATCH', `/connections/${connectionId}`, { settings: { path_template: '{yyyy}/{doc_id}/{comp_id}' } })
+  const after = sectionsOf(await describeIn('de'))
+  const changed = after.filter((section, index) => section !== before[index])
+  expect(changed).toHaveLength(1)
+  expect(changed[0]).toMatch(/^Verbindungen\n[^]*Pfad: \{yyyy\}\/\{doc_id\}\/\{comp_id\}\./)
+})
+
+test('a signed description is verified by openssl, and refused after one changed byte', async () => {
+  await using folder = await createFolder()
+  const path = join(folder.path, 'process.md')
+  const files = await writeDescription(db, config, path, await describeIn('de'), true)
+  expect(files).toEqual([path, `${path}.p7s`, `${path}.pem`])
+  const verify = () =>
+    run('openssl', [
+      'cms',
+      '-verify',
+      '-binary',
+      '-inform',
+      'DER',
+      '-in',
+      `${path}.p7s`,
+      '-content',
+      path,
+      '-certfile',
+      `${path}.pem`,
+      '-CAfile',
+      `${path}.pem`,
+      '-purpose',
+      'any',
+      '-out',
+      '/dev/null',
+    ])
+  await verify()
+  const text = await readFile(path, 'utf8')
+  await writeFile(path, text.replace('90 Tage', '91 Tage'))
+  await expect(verify()).rejects.toThrow()
+  // The key that signs manifests is named from now on.
+  expect(await describeIn('en')).toMatch(/SHA-256 of the certificate that verifies it: ([0-9A-F]{2}:){31}/)
+})
