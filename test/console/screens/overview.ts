@@ -31,7 +31,7 @@ test(
       await until('a delivery is retried', async () => (await retrying.deliveries())['Approval workflow']!.status === 'retrying')
       const problems = await checkScreens(consoleUrl, keys.viewer, [
         ['overview', '/overview', '.plot canvas'],
-        ['overview-month', '/overview?range=30d', '.segments [aria-current]:last-child'],
+        ['overview-month', '/overview?range=30d', '.choices [aria-current]:last-child'],
       ])
       expect(problems).toEqual([])
     })
