@@ -85,7 +85,7 @@ const Arrival = ({ document: { id, attributes } }: { document: Document }) => {
     }`
 }
 
-const Step = ({ name, isDone, children }: { name: keyof (typeof startCatalogue.en)['steps']; isDone: boolean; children: Children }) => {
+const Step = ({ name, isDone, children }: { name: keyof (typeof startCatalogue)['en']['steps']; isDone: boolean; children: Children }) => {
   const words = inLanguage(startCatalogue)
   return html`<li class=${`card step ${isDone ? 'done' : ''}`}>
     <span class=${`step-mark ${isDone ? 'good' : ''}`}

@@ -15,7 +15,8 @@ const parts = {
   file: {
     end: 'jsonl',
     summary: 'Download the manifest of a day',
-    description: 'Returns the file: a line of JSON for each document that was received on that day, as docs/proof.md describes it.',
+    description:
+      'Returns the file: a line of JSON for each document that was received on that day, as `/docs/proof` of the relay describes it.',
   },
   signature: {
     end: 'p7s',

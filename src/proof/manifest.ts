@@ -8,13 +8,13 @@ import type { Receipt } from '../domain/receipt.ts'
 // A manifest is a file of JSON lines: a header, the documents that were received on that day, receipts of documents that were received before,
 // the totals of each repository, and the end. The same rows give the same bytes.
 
-export const manifestFormat = 'document-relay/manifest/1'
+const manifestFormat = 'document-relay/manifest/1'
 
 const dayMs = 86_400_000
 const hourMs = 3_600_000
 
 /** The bounds of a day in UTC. */
-export const boundsOf = (day: string) => {
+const boundsOf = (day: string) => {
   const start = new Date(`${day}T00:00:00.000Z`)
   return { start, end: new Date(start.getTime() + dayMs) }
 }

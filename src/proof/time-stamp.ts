@@ -7,20 +7,20 @@ import { boolean, integer, nothing, octets, oid, sequence } from '../security/de
 import type { Outbound } from '../security/outbound.ts'
 
 // A time stamp (RFC 3161) says that a file existed at a time, by the word of an authority. Here only what the answer is about is compared;
-// its signature and its certificates are for whoever verifies it, with `openssl ts -verify`.
+// its signature and its certificates are for the auditor who verifies it, with `openssl ts -verify`.
 
 const sha256Algorithm = sequence(oid('2.16.840.1.101.3.4.2.1'), nothing)
 const nonceBytes = 8
 
 /** Returns a request for a time stamp. @param nonce not negative */
-export const timeStampRequest = (sha256: Buffer, nonce: Buffer): Buffer =>
+const timeStampRequest = (sha256: Buffer, nonce: Buffer): Buffer =>
   sequence(integer(Buffer.from([1])), sequence(sha256Algorithm, octets(sha256)), integer(nonce), boolean(true))
 
 // `granted`, and `granted with modifications`.
 const granted = new Set(['0', '1'])
 
 /** Checks that an answer grants what was asked for. @throws `Error` that says why it does not */
-export const checkTimeStamp = (answer: Buffer, sha256: Buffer, nonce: Buffer): void => {
+const checkTimeStamp = (answer: Buffer, sha256: Buffer, nonce: Buffer): void => {
   const [status, token] = childrenOf(parseBer(answer))
   const [code, texts] = childrenOf(status)
   if (!(code instanceof Integer)) throw new Error('the answer is no time stamp')

@@ -30,7 +30,7 @@ export interface WarningFacts {
   similarNames: string[]
   /** Why and since when the upstream fails. Null if it does not, or if there is none. */
   upstreamFailure: { since: string; error: string } | null
-  /** Since when all requests were refused, and why the last one was. Null if one of the latest was accepted. */
+  /** Start of the time in which all requests were refused, and why the last one was. Null if one of the latest was accepted. */
   refused: { since: string; code: RefusalCode } | null
 }
 

@@ -1,7 +1,7 @@
 import { datastore, type Store } from './store.ts'
 
 export const services = ['frontend', 'history', 'matching', 'worker'] as const
-export type Service = (typeof services)[number]
+type Service = (typeof services)[number]
 export type ServicePorts = Record<Service, { grpcPort: number; membershipPort: number }>
 
 const loopback = '127.0.0.1'

@@ -4,7 +4,7 @@ import { messageOf, UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 
-// A lock of a session ends with its connection, so nobody has to clean up after a crash.
+// A lock of a session ends with its connection, so a crash leaves nothing to clean up.
 const connectTimeoutMs = 5_000
 const answerTimeoutMs = 5_000
 const watchIntervalMs = 5_000

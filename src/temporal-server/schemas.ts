@@ -46,7 +46,7 @@ const refuseSkipped = (found: string, version: string): void => {
 /**
  * Makes and updates the schemas of Temporal in the relay's database. What is there already stays. A second process waits for the first.
  * @returns the version of Temporal that they are for
- * @throws `UserError` if a minor version would be skipped, or the database has a schema `temporal` of somebody else
+ * @throws `UserError` if a minor version would be skipped, or the database has a schema `temporal` that another program made
  */
 export const prepareSchemas = (
   config: Pick<Config, 'DATABASE_URL' | 'DATABASE_TRANSACTION_POOLING' | 'childEnvironment'>,

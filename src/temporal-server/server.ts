@@ -52,7 +52,7 @@ const silentCallsMin = 5
 const namespaceMaxMs = 20_000
 const namespacePauseMs = 200
 const frontendService = 'temporal.api.workflowservice.v1.WorkflowService'
-// CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE of gRPC: nobody has answered. Any other error is an answer.
+// CANCELLED, DEADLINE_EXCEEDED and UNAVAILABLE of gRPC: no answer. Any other error is an answer.
 const silentCodes = new Set<unknown>([1, 4, 14])
 
 /**

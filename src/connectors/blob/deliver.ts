@@ -37,7 +37,7 @@ export const createDeliver =
       const client = container.getBlockBlobClient(name)
       const look = () => findBlob(client, path, payload, context.signal)
       const lock = retentionOf(target.config, retainUntilOf(target.config, payload))
-      // A repetition would be one more version that nobody can delete.
+      // A repetition would be one more version that no account can delete.
       const earlier = isRetained(target.config) ? await look() : undefined
       if (earlier?.state === 'ours') return earlier.stored
       const retention: Retention = { ...lock, ...(earlier && earlier.state !== 'other' && { conditions: { ifNoneMatch: '*' } }) }

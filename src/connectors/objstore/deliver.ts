@@ -207,7 +207,7 @@ export const createProbe =
     const payload = probePayload()
     return withClient(sessions, target, context, purposeOf(target.config, payload), async (client) => {
       const { config } = target
-      // A lock that ends: nobody could remove what is tested with that of a delivery.
+      // A lock that ends: what is tested with the lock of a delivery could not be removed.
       const until = mustRetain(config) ? new Date(Date.now() + probeRetentionMs) : undefined
       const [small, large] = ['', '-parts'].map((suffix) => {
         const object = objectOf(payload, config, keyOf(config, `${payload.path}${suffix}`), until ?? null)

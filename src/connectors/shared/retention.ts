@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DeliveryError, type Payload } from '../connector.ts'
 
-/** For how long a target must keep what is stored there: the same keys for every kind whose targets can. */
+/** Keys that say for how long a target must keep what is stored there: the same for every kind whose targets can. */
 export const retentionFields = {
   retain_days: z
     .int()

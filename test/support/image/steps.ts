@@ -89,7 +89,7 @@ const leavesFolder = /\b(apt|apt-get|apk|dnf|curl|useradd|adduser|groupadd)\b|(^
 interface BuildOptions {
   /** The stage to build, by default the last one. */
   target?: string
-  /** For each image that the Dockerfile copies from: a folder with the programs that it has in `/usr/local/bin`. */
+  /** Folder, for each image that the Dockerfile copies from, with the programs that it has in `/usr/local/bin`. */
   programs?: Record<string, string>
 }
 
