@@ -7,6 +7,7 @@ import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { createSigner } from '../support/signer.ts'
 
 const config = testConfig({ RELAY_BASE_URL: 'https://relay.example' })
 const scene = share(await startScene())
@@ -30,7 +31,7 @@ const destinationId = await created('/destinations', {
   config: { bucket: 'acme-documents', region: 'eu-central-1', object_lock_mode: 'COMPLIANCE', retain_days: 3_650, legal_hold: true },
   credentials: { access_key_id: 'canary-id', secret_access_key: 'canary-secret' },
 })
-await created('/destinations', {
+const hookId = await created('/destinations', {
   name: 'Hook',
   connector_type: 'webhook',
   config: { url: 'https://hook.example/canary-path' },
@@ -51,6 +52,10 @@ await acme.call('PATCH', '/settings', {
     credentials: { user: 'canary-user', password: 'canary-password' },
   },
 })
+const signer = share(await createSigner('RSA 2048'))
+await created(`/repositories/${repositoryId}/certificates`, { auth_id: 'CN=TST', certificate: signer.pem, status: 'active' })
+await created('/enrichments', { name: 'Invoices', repository_ids: [repositoryId], steps: [{ kind: 'link' }] })
+await created('/notifications', { name: 'Operators', events: ['destination.failing'], destination_id: hookId })
 await created('/legal-holds', { repo_id: 'Z1', reason: 'Tax audit\n## Injected' })
 
 test('the description has the same sections in both languages, and a sentence for each setting', async () => {
@@ -62,6 +67,9 @@ test('the description has the same sections in both languages, and a sentence fo
     'The target must keep each document for 3650 days from its receipt (mode COMPLIANCE). Each document is put on legal hold there.',
   )
   expect(english).toContain('The relay may call these functions of the source system at https://erp.example: Z_A.')
+  expect(english).toContain('**Invoices** fetches business data for Z1 in these steps: link (link).')
+  expect(english).toContain('The notification **Operators** announces destination.failing at Hook.')
+  expect(english).toMatch(/\n {2}- Certificate .+, active, valid until \d{4}-\d\d-\d\d, SHA-256 [0-9a-f]{64}\n/)
   expect(english).toContain('is removed 90 days after its receipt.')
   expect(english).toContain('the repository Z1 has been on hold: Tax audit ## Injected')
   expect(english).toContain('Last restore test: not recorded.')

@@ -44,6 +44,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
   const { id, userSlug, workspaceSlug } = await findWorkspace(db, name)
   const { settings: stored, tier } = await createWorkspaces(db).findSettings(id)
   const settings = workspaceSettings(stored)
+  const repositories = await repositoryKind.listAll(db, id)
   const destinations = await destinationKind.listAll(db, id)
   const nameOf = (destinationId: string) => text(destinations.find((each) => each.id === destinationId)?.name ?? destinationId)
   const certificates = createCertificates(db)
@@ -68,7 +69,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
     proofCertificate: proof?.certificate ?? undefined,
 
     repositories: await Promise.all(
-      (await repositoryKind.listAll(db, id)).map(async (each) => ({
+      repositories.map(async (each) => ({
         repoId: text(each.repoId),
         name: text(each.name),
         isActive: each.status === 'active',
@@ -122,7 +123,9 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
     enrichments: (await enrichmentKind.listAll(db, id)).map((each) => ({
       name: text(each.name),
       isActive: each.isActive,
-      repositories: each.repositories.map(({ repoId }) => text(repoId)),
+      repositories: each.repositoryIds.map((repositoryId) =>
+        text(repositories.find((one) => one.id === repositoryId)?.repoId ?? repositoryId),
+      ),
       waitSeconds: each.waitSeconds,
       lateDays: each.lateDays,
       steps: each.steps.map((step) => `${text(step.name)} (${step.kind})`),
