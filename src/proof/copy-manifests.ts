@@ -18,6 +18,9 @@ export interface CopyDeps extends Omit<CallTargetDeps, 'openCredentials'> {
 
 // Of one run and destination. One that is new gets all manifests since the first one, in several runs.
 const copiesPerRun = 50
+// A run of the job ends long before Temporal ends it after an hour: what is left is for the next one.
+const runMaxMs = 15 * 60_000
+const partMaxMs = 5 * 60_000
 
 /**
  * Brings the manifests of their workspaces to the destinations that get them, oldest first. A file has the same path and id each time, so that a
@@ -25,6 +28,7 @@ const copiesPerRun = 50
  * @returns the number of copies
  */
 export const copyManifests = async (deps: CopyDeps, signal: AbortSignal): Promise<number> => {
+  const endsAt = performance.now() + runMaxMs
   let copied = 0
   for (const destinationId of deps.config.PROOF_DESTINATIONS) {
     await deps.onItsOwn(
@@ -33,8 +37,9 @@ export const copyManifests = async (deps: CopyDeps, signal: AbortSignal): Promis
       async () => {
         const target = await findTarget(deps.db, destinationId)
         if (!target) throw new Error(`PROOF_DESTINATIONS names ${destinationId}, and there is no such destination`)
-        for (const day of await listDue(deps.db, destinationId, target.workspaceId)) {
-          await copyOne(deps, target, day, signal)
+        for (const due of await listDue(deps.db, destinationId, target.workspaceId)) {
+          if (performance.now() > endsAt) return
+          await copyOne(deps, target, due, signal)
           copied += 1
         }
       },
@@ -60,11 +65,16 @@ const findTarget = async (db: Database, destinationId: string): Promise<StoredTa
   return rows[0]
 }
 
-/** Returns the days whose manifest the destination lacks, or whose stamp. */
-const listDue = async (db: Database, destinationId: string, workspaceId: string): Promise<string[]> => {
-  const { rows } = await db.raw<{ rows: { day: string }[] }>(
+interface DueCopy {
+  day: string
+  /** The destination has the manifest, and lacks its stamp only. */
+  lacksStamp: boolean
+}
+
+const listDue = async (db: Database, destinationId: string, workspaceId: string): Promise<DueCopy[]> => {
+  const { rows } = await db.raw<{ rows: DueCopy[] }>(
     `
-    select manifests.day::text
+    select manifests.day::text, copied_at is not null as "lacksStamp"
     from manifests
     left join manifest_copies on manifest_copies.day = manifests.day and destination_id = :destinationId
     where manifests.workspace_id = :workspaceId
@@ -74,20 +84,19 @@ const listDue = async (db: Database, destinationId: string, workspaceId: string)
     `,
     { destinationId, workspaceId, limit: copiesPerRun },
   )
-  return rows.map(({ day }) => day)
+  return rows
 }
 
-const copyOne = async (deps: CopyDeps, stored: StoredTarget, day: string, signal: AbortSignal): Promise<void> => {
+const copyOne = async (deps: CopyDeps, stored: StoredTarget, { day, lacksStamp }: DueCopy, signal: AbortSignal): Promise<void> => {
   const { db, keyRing, config } = deps
+  const timeoutMs = Math.min(partMaxMs, config.DELIVERY_ATTEMPT_TIMEOUT_MS)
   const { workspaceId, destination } = stored
   const manifest = await createManifests(db).find(workspaceId, day)
   const callDeps = { ...deps, openCredentials: createOpenCredentials(keyRing) }
-  for (const part of partsOf(manifest, deps.stores)) {
-    const result = await callTarget(
-      callDeps,
-      stored,
-      { timeoutMs: config.DELIVERY_ATTEMPT_TIMEOUT_MS, cancelled: signal },
-      (connector, target, context) => connector.deliver(payloadOf(stored, day, part), target, context),
+  // What a bucket with a lock has is not sent again: that would make another locked version.
+  for (const part of partsOf(manifest, deps.stores).filter(({ fileName }) => !lacksStamp || fileName.endsWith('.tsr'))) {
+    const result = await callTarget(callDeps, stored, { timeoutMs, cancelled: signal }, (connector, target, context) =>
+      connector.deliver(payloadOf(stored, day, part), target, context),
     )
     if (result instanceof DeliveryError) throw result
   }

@@ -112,6 +112,19 @@ describe('recording an attempt', () => {
     ])
   })
 
+  test('is one statement, with its receipt', async () => {
+    const { db, record } = await receiveDocument('a')
+    const statements: string[] = []
+    const note = ({ sql }: { sql: string }) => void statements.push(sql)
+    db.on('query', note)
+    await record('a', 'attemptDelivered', {
+      result: { path: '/inbox/x', bytesSent: 5, sha256: 'ab', sizeBytes: 5, answer: { status: 200 } },
+    })
+    db.off('query', note)
+    // The other one has loaded the job.
+    expect(statements).toHaveLength(2)
+  })
+
   test('requires another attempt if the document was appended to during the attempt', async () => {
     const { db, record, documentId } = await receiveDocument('a')
     const { content_id: id } = await db('documents').where({ id: documentId }).first('content_id')

@@ -353,9 +353,13 @@ test('a destination gets each manifest with its parts, and a stamp that comes la
   const filesOf = (ends: string[]) => days.flatMap((day) => ends.map((end) => `${day}.${end}`)).toSorted()
   const copies = async () => (await readdir(join(path, 'manifests'))).toSorted()
   expect(await copies()).toEqual(filesOf(['jsonl', 'p7s', 'pem']))
+  const [first] = days
+  await writeFile(join(path, 'manifests', `${first}.pem`), 'kept')
   authority.answerWith(undefined)
   expect(await makeManifests(0, variables)).toMatch(new RegExp(`, ${days.length} stamped, ${days.length} copied`))
+  // The other parts are not sent again.
+  expect(await readFile(join(path, 'manifests', `${first}.pem`), 'utf8')).toBe('kept')
   expect(await copies()).toEqual(filesOf(['jsonl', 'p7s', 'pem', 'tsr']))
   expect(await makeManifests(0, variables)).toMatch(/^0 manifests made, 0 stamped, 0 copied/)
-  for (const day of days) expect(await inShell(join(path, 'manifests'), verifySignature(day))).toMatchObject({ ok: true })
+  for (const day of days.slice(1)) expect(await inShell(join(path, 'manifests'), verifySignature(day))).toMatchObject({ ok: true })
 })
