@@ -145,15 +145,18 @@ const createMakeOne = async ({ db, writeTo, keyRing, installation, config }: Man
 }
 
 /**
- * Returns what changes when the database is restored, replaced or promoted: the identifier of the cluster, and its timeline.
+ * Returns what changes when the database is restored, replaced or promoted: the identifier of the cluster, its timeline, and the numbers that it has
+ * given to the database and to the table.
  * @returns null if the role may not ask, or the service does not tell
  */
-const identityOf = async (db: Database): Promise<string | null> => {
+export const identityOf = async (db: Database): Promise<string | null> => {
   try {
     const { rows } = await db.raw<{ rows: { identity: string }[] }>(
       `
-      select system_identifier || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8) as identity
-      from pg_control_system()
+      select
+        concat_ws('/', system_identifier, left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_database.oid, 'manifests'::regclass::oid) as identity
+      from pg_control_system(), pg_database
+      where datname = current_database()
       `,
     )
     return rows[0]?.identity ?? null

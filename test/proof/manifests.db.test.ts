@@ -12,6 +12,7 @@ import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createErase } from '../../src/delivery/erase.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { findJob } from '../../src/maintenance/jobs.ts'
+import { identityOf } from '../../src/proof/make-manifests.ts'
 import { dayAfter, dayOf } from '../../src/proof/manifest.ts'
 import { createManifests } from '../../src/proof/manifests.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
@@ -198,6 +199,20 @@ test('after a restore, the chain goes on and says where the database was another
   // Who has the manifest of before sees that the next one names another.
   const [next] = await linesOf(folder.path, days.at(-1)!)
   expect(next!['previous'].sha256).not.toBe(lost.sha256.toString('hex'))
+})
+
+test('databases are told apart, and one stays the same', async () => {
+  await using other = await createTestDatabase()
+  const identity = await identityOf(db)
+  expect(identity).toMatch(/^\d+\/[0-9A-F]{8}\/\d+\/\d+$/)
+  expect(await identityOf(db)).toBe(identity)
+  expect(await identityOf(other.db)).not.toBe(identity)
+  // As `pg_restore --clean` does.
+  await other.db.raw('create table kept (like manifests including all)')
+  const before = await identityOf(other.db)
+  await other.db.raw('drop table manifests cascade')
+  await other.db.raw('alter table kept rename to manifests')
+  expect(await identityOf(other.db)).not.toBe(before)
 })
 
 test('a manifest has no business data, and an erasure does not touch it', async () => {
