@@ -86,6 +86,7 @@ test(
       last_error: 'the target answered 503 Service Unavailable',
       last_error_code: 'http_503',
     })
+    await call('POST', '/legal-holds', { erp_object_type: 'BKPF', erp_object_id: '100019000047112026', reason: 'Tax audit 2026' })
     await call('POST', '/api-keys', { name: 'Archiving program', level: 'member', expires_at: '2099-12-31T00:00:00Z' })
     await call('PATCH', '/settings', {
       max_retries: 3,
@@ -102,6 +103,8 @@ test(
       ['audit', '/audit', `section:has-text("Manifests of days") a[download][href$="/manifests/${day}/timestamp"]`],
       ['audit-none', '/audit?event_prefix=cert.', '.empty'],
       ['keys', '/keys', 'td button'],
+      ['holds', '/holds', 'td button'],
+      ['hold-new', '/holds?erp_object_type=BKPF&erp_object_id=4711', '#reason'],
       ['settings', '/settings', '#max_retries'],
       ['notifications', '/notifications', 'td a[href^=notifications]'],
       // The notice is about another workspace, as in that of the operator.
@@ -247,6 +250,31 @@ test(
     await dialog.getByRole('button', { name: 'Revoke' }).click()
     await page.getByText('The session has ended.').waitFor()
     expect(errors.filter((error) => !error.includes('status of 401'))).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'a legal hold is set with a reason, shown, and lifted with another one',
+  async () => {
+    const { call, open } = await createWorkspace()
+    const holds = async () => (await call('GET', '/legal-holds')).json.data.map(({ attributes }: { attributes: object }) => attributes)
+    const { page, errors } = await open('admin')
+    await page.goto(`${consoleUrl}/holds?erp_object_type=BKPF&erp_object_id=4711`)
+    await page.getByLabel('Reason').fill('Tax audit 2026')
+    await page.getByRole('button', { name: 'Set a hold' }).click()
+    await page.getByRole('cell', { name: 'Tax audit 2026' }).waitFor()
+    expect(await holds()).toMatchObject([{ erp_object_type: 'BKPF', erp_object_id: '4711', reason: 'Tax audit 2026' }])
+
+    await page.getByRole('button', { name: 'Lift the hold on Business object BKPF 4711' }).click()
+    const dialog = page.getByRole('dialog')
+    await dialog.getByRole('button', { name: 'Lift' }).click()
+    await dialog.locator('.notice').waitFor()
+    await dialog.getByLabel('Reason').fill('The audit has ended')
+    await dialog.getByRole('button', { name: 'Lift' }).click()
+    await page.getByText('Nothing is on hold.').waitFor()
+    expect(await holds()).toEqual([])
+    expect(errors.filter((error) => !/status of 422/.test(error))).toEqual([])
   },
   testMs,
 )
