@@ -84,6 +84,18 @@ export interface DeliveredCopy extends Pick<
   location: string
 }
 
+/** A document as it lies at a target. */
+export interface StoredCopy extends Pick<Payload, 'documentId' | 'docId' | 'compId' | 'path'> {
+  /** Where the document was stored, as the delivery reported it. */
+  location: string
+}
+
+/** Bytes of a document, from the first to the last one, which is included. */
+export interface ByteSpan {
+  start: number
+  end: number
+}
+
 /** What properties are at a kind of target, and which it accepts. */
 export interface PropertyRules {
   /** Returns why the target does not accept a name, or undefined. */
@@ -229,6 +241,21 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * @throws DeliveryError; any other error counts as a failure that is retried
    */
   updateMetadata?(copy: DeliveredCopy, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
+  /**
+   * Reads bytes of a delivered document and passes them to `take`: fewer, if the target has fewer. Absent if documents at this kind of target
+   * cannot be read.
+   * @returns false if the target says that it does not have the document
+   * @throws DeliveryError; any other error counts as a failure that passes
+   */
+  read?(
+    copy: StoredCopy,
+    span: ByteSpan,
+    target: Target<Config, Credentials>,
+    context: AttemptContext,
+    take: (bytes: AsyncIterable<Buffer>) => Promise<void>,
+  ): Promise<boolean>
+  /** The keys of `config` that decide where documents lie at the target, of a kind that can be read. Its address is none of them. */
+  placeKeys?: readonly string[]
   /**
    * Proves that the relay can authenticate and write, and leaves nothing behind.
    * @returns a sentence that says what was tried and what it proves

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import type { DeliveredCopy, Payload } from '../../src/connectors/connector.ts'
+import type { DeliveredCopy, Payload, StoredCopy } from '../../src/connectors/connector.ts'
 import { minPartBytes } from '../../src/connectors/shared/upload-parts.ts'
 import { receiptOf } from '../../src/delivery/receipt.ts'
 import { pathSegment } from '../../src/domain/fan-out.ts'
@@ -168,6 +168,32 @@ export const describeConnector = (rig: Rig) => {
         expect(await (running.readByNames?.(target, result) ?? running.read(payload, result))).toMatchObject({ sha256, sizeBytes })
       }
     })
+
+    test('reads what it has delivered, whole and in parts, and says that a document is not there', async () => {
+      const { connector } = running
+      expect(connector.read === undefined).toBe(connector.placeKeys === undefined)
+      if (!connector.read) return
+      for (const sizeBytes of [1_000, 5 * MiB + 1]) {
+        const payload = largePayload(sizeBytes, { path: `R1/${sizeBytes}/data` })
+        const copy: StoredCopy = { ...payload, location: (await deliver(payload)).path }
+        const readIn = async (start: number, end: number) => {
+          const pieces: Buffer[] = []
+          const take = async (bytes: AsyncIterable<Buffer>) => {
+            for await (const piece of bytes) pieces.push(piece)
+          }
+          const isThere = await connector.read!(copy, { start, end }, running.target(), contextOf(outbound), take)
+          return isThere ? Buffer.concat(pieces) : undefined
+        }
+        const whole = Buffer.concat(await payload.open().toArray())
+        expect((await readIn(0, sizeBytes - 1))?.equals(whole)).toBe(true)
+        expect((await readIn(300, sizeBytes - 300))?.equals(whole.subarray(300, sizeBytes - 299))).toBe(true)
+        expect((await readIn(sizeBytes - 1, sizeBytes + 10))?.equals(whole.subarray(sizeBytes - 1))).toBe(true)
+        expect((await readIn(sizeBytes, sizeBytes))?.length).toBe(0)
+
+        await running.reset()
+        expect(await readIn(0, sizeBytes - 1)).toBeUndefined()
+      }
+    }, 60_000)
 
     test('stores the content type if the target has a field for it', async () => {
       const payload = payloadOf(Buffer.from('x'), { contentType: 'text/plain; charset=utf-8' })

@@ -19,6 +19,8 @@ export interface DoubleResponse {
   json?: unknown
   /** Instead of JSON. */
   text?: string
+  /** Instead of JSON: a stored content, or the part of it that the request asks for. */
+  content?: Buffer
   headers?: Record<string, string>
 }
 
@@ -59,11 +61,12 @@ export const startDouble = async (
     if (fault) fault.times -= 1
     try {
       const own = fault && !fault.isLate ? fault.response : await answer({ method, path, url, headers, body: request })
-      const { status, json, text: page, headers: more = {} } = fault?.response ?? own
+      const answered = fault?.response ?? own
+      const { status, json, text: page, headers: more = {} } = answered.content ? partOf(answered.content, headers.range) : answered
       // Read the rest of the body even if it is not needed: a client that is still sending would see a closed connection.
       request.resume()
       if (!request.readableEnded) await once(request, 'end')
-      const text = page ?? (json === undefined ? '' : JSON.stringify(json))
+      const text = answered.content ? bytesOf(answered.content, headers.range) : (page ?? (json === undefined ? '' : JSON.stringify(json)))
       response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text), ...more }).end(text)
     } catch {
       request.destroy()
@@ -85,6 +88,26 @@ export const startDouble = async (
     stop,
     [Symbol.asyncDispose]: stop,
   }
+}
+
+/** A larger content is not kept: it would count as memory of the connector. */
+export const keptMaxBytes = 8 * 1024 * 1024
+
+const spanOf = (range: string | undefined) =>
+  /^bytes=(\d+)-(\d+)$/
+    .exec(range ?? '')
+    ?.slice(1)
+    .map(Number)
+
+const bytesOf = (content: Buffer, range: string | undefined): Buffer => {
+  const [start = 0, end = content.length - 1] = spanOf(range) ?? []
+  return content.subarray(start, end + 1)
+}
+
+const partOf = (content: Buffer, range: string | undefined): DoubleResponse => {
+  const [start = 0] = spanOf(range) ?? []
+  if (range === undefined) return { status: 200 }
+  return start < content.length || content.length === 0 ? { status: 206 } : { status: 416 }
 }
 
 /** Refuses all requests that match, as something before the double would, until it is stopped. */

@@ -1,5 +1,5 @@
 import { createHash, generateKeyPairSync, randomUUID, verify, type Hash } from 'node:crypto'
-import { startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
+import { keptMaxBytes, startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
 
 interface StoredFile {
   id: string
@@ -12,6 +12,7 @@ interface StoredFile {
   trashed: boolean
   sizeBytes: number
   sha256: string
+  content: Buffer
   owner: string | undefined
 }
 
@@ -22,6 +23,7 @@ interface Session {
   owner: string | undefined
   next: number
   hash: Hash
+  pieces: Buffer[]
   done?: StoredFile
 }
 
@@ -240,6 +242,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       owner,
       next: 0,
       hash: createHash('sha256'),
+      pieces: [],
     })
     const location = `https://localhost:${url.port}/upload/drive/v3/files?uploadType=resumable&upload_id=${id}`
     return { status: 200, headers: { location } }
@@ -267,15 +270,17 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     if (last + 1 < total && length % partUnit !== 0) return refused(400, 'badRequest', 'Not a multiple of 256 KiB')
     // A part that is cut off must not change the session.
     const hash = session.hash.copy()
+    const pieces = [...session.pieces]
     let stored = 0
     const maxBytes = last + 1 < total ? storeAtMost.bytes : Infinity
     for await (const chunk of body as AsyncIterable<Buffer>) {
       const head = chunk.subarray(0, maxBytes - stored)
       hash.update(head)
+      if (session.next + stored <= keptMaxBytes) pieces.push(head)
       stored += head.length
     }
     storeAtMost.bytes = Infinity
-    Object.assign(session, { hash, next: session.next + stored })
+    Object.assign(session, { hash, pieces, next: session.next + stored })
     if (session.next < total) return incomplete()
     const before = files.get(session.fileId)
     const { metadata } = session
@@ -290,6 +295,7 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
       trashed: before?.trashed ?? false,
       sizeBytes: total,
       sha256: hash.digest('hex'),
+      content: Buffer.concat(pieces),
       owner: session.owner,
     }
     files.set(session.fileId, session.done)
@@ -325,8 +331,10 @@ export const startDriveDouble = async (certificate: { key: string; cert: string 
     const id = /^\/drive\/v3\/files\/([^/]+)$/.exec(path)?.[1] ?? ''
     const allDrives = url.searchParams.get('supportsAllDrives') === 'true'
     const file = files.get(id)
-    if (!file) return folderAnswer(id, allDrives)
-    return file.parents.includes(folders.shared) && !allDrives ? notFound(id) : { status: 200, json: fileAnswer(file) }
+    const isContent = url.searchParams.get('alt') === 'media'
+    if (!file) return isContent ? notFound(id) : folderAnswer(id, allDrives)
+    if (file.parents.includes(folders.shared) && !allDrives) return notFound(id)
+    return isContent ? { status: 200, content: file.content } : { status: 200, json: fileAnswer(file) }
   }
 
   const double = await startDouble(certificate, answer)

@@ -1,5 +1,5 @@
 import { createHash, randomUUID, type Hash } from 'node:crypto'
-import { startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
+import { keptMaxBytes, startDouble, textOf, type DoubleRequest, type Double, type DoubleResponse } from './double.ts'
 import { createEntraDouble } from './entra-double.ts'
 
 interface StoredItem {
@@ -8,6 +8,7 @@ interface StoredItem {
   sizeBytes: number
   sha256: string
   quickXorHash: string
+  content: Buffer
   /** Values of columns of the list that belongs to the library. */
   columns: Record<string, unknown>
 }
@@ -27,16 +28,19 @@ interface ContentHash {
   /** Register of quickXorHash: each byte is xored into 160 bits, 11 bits after the one before it. The length is xored into the last 64 bits. */
   register: Buffer
   sizeBytes: number
+  pieces: Buffer[]
 }
 
-const newHash = (): ContentHash => ({ sha256: createHash('sha256'), register: Buffer.alloc(20), sizeBytes: 0 })
-const copyOf = ({ sha256, register, sizeBytes }: ContentHash): ContentHash => ({
+const newHash = (): ContentHash => ({ sha256: createHash('sha256'), register: Buffer.alloc(20), sizeBytes: 0, pieces: [] })
+const copyOf = ({ sha256, register, sizeBytes, pieces }: ContentHash): ContentHash => ({
   sha256: sha256.copy(),
   register: Buffer.from(register),
   sizeBytes,
+  pieces: [...pieces],
 })
 const add = (hash: ContentHash, bytes: Buffer) => {
   hash.sha256.update(bytes)
+  if (hash.sizeBytes <= keptMaxBytes) hash.pieces.push(bytes)
   const { register } = hash
   for (const byte of bytes) {
     const bit = (hash.sizeBytes * 11) % 160
@@ -46,10 +50,10 @@ const add = (hash: ContentHash, bytes: Buffer) => {
     hash.sizeBytes += 1
   }
 }
-const digestsOf = ({ sha256, register, sizeBytes }: ContentHash) => {
+const digestsOf = ({ sha256, register, sizeBytes, pieces }: ContentHash) => {
   const last = register.readBigUInt64LE(12) ^ BigInt(sizeBytes)
   register.writeBigUInt64LE(last, 12)
-  return { sizeBytes, sha256: sha256.digest('hex'), quickXorHash: register.toString('base64') }
+  return { sizeBytes, sha256: sha256.digest('hex'), quickXorHash: register.toString('base64'), content: Buffer.concat(pieces) }
 }
 
 export interface GraphDouble extends Double {
@@ -87,7 +91,7 @@ const refusedName = (name: string) =>
 
 /**
  * Starts a contract double of Microsoft Graph for document libraries, with Entra's token endpoint, written from their
- * documentation, since the services cannot be run for tests. It records length and digest of documents and refuses what
+ * documentation, since the services cannot be run for tests. It keeps documents and refuses what
  * the service is documented to refuse. It cannot show where the service differs from its documentation.
  */
 export const startGraphDouble = async (certificate: { key: string; cert: string }): Promise<GraphDouble> => {
@@ -135,6 +139,11 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     if (request.method === 'GET' && action === '') {
       const item = items.get(key)
       return item ? { status: 200, json: describe(item) } : refused(404, 'itemNotFound', 'The resource could not be found.')
+    }
+    if (request.method === 'GET' && action === 'content') {
+      const item = items.get(key)
+      if (!item) return refused(404, 'itemNotFound', 'The resource could not be found.')
+      return { status: 302, headers: { location: `https://localhost:${request.url.port}/down/${item.id}?tempauth=key-of-${item.id}` } }
     }
     if (request.method === 'DELETE' && action === '') {
       return items.delete(key) ? { status: 204 } : refused(404, 'itemNotFound', 'The resource could not be found.')
@@ -210,6 +219,12 @@ export const startGraphDouble = async (certificate: { key: string; cert: string 
     if (token) return token
     const session = /^\/up\/([^/]+)$/.exec(path)?.[1]
     if (session) return sessionCall(request, session)
+    const downloaded = /^\/down\/([^/]+)$/.exec(path)?.[1]
+    if (downloaded) {
+      if (headers.authorization !== undefined) return refused(401, 'unauthenticated', 'The address is its own key')
+      const item = [...items.values()].find(({ id }) => id === downloaded && url.searchParams.get('tempauth') === `key-of-${id}`)
+      return item ? { status: 200, content: item.content } : refused(404, 'itemNotFound', 'The resource could not be found.')
+    }
     if (!path.startsWith('/v1.0/')) return refused(404, 'itemNotFound', 'Not in the double')
     if (!entra.accepts(headers.authorization)) return refused(401, 'InvalidAuthenticationToken', 'Access token is empty or has expired.')
     if (method === 'GET' && path === `/v1.0/sites/${site.host}:${site.path}`) return { status: 200, json: { id: siteId } }

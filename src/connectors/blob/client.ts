@@ -82,12 +82,12 @@ const createHttpClient = (target: BlobTarget, tokens: EntraTokens, context: Atte
       if (!secrets.includes(token)) secrets.push(token)
       request.headers.set('authorization', `Bearer ${token}`)
     }
-    const { response, bodyAsText } = await during(operationOfRequest(request), () => exchange(request, target, context))
+    const { response, ...body } = await during(operationOfRequest(request), () => exchange(request, target, context))
     if (principal && response.statusCode === 401) tokens.invalidate(principal, token)
     const headers = request.headers.clone()
     for (const name of headers.headerNames()) headers.remove(name)
     for (const [name, value] of Object.entries(response.headers)) headers.set(name, [value ?? ''].flat().join(', '))
-    return { request, status: response.statusCode, headers, bodyAsText }
+    return { request, status: response.statusCode, headers, ...body }
   },
 })
 
@@ -107,6 +107,8 @@ const exchange = async (
     bodyTimeout: idleTimeoutMs,
   })
   const { statusCode: status } = response
+  const evidence = response.headers['x-ms-request-id']
+  if (request.streamResponseStatusCodes?.has(status) && evidence !== undefined) return { response, readableStreamBody: response.body }
   const bodyAsText = await readResponse(response.body, { maxBytes: responseMaxBytes, timeoutMs: idleTimeoutMs, secrets: [] })
   if (status >= 300 && status < 400) {
     throw new DeliveryError(
@@ -116,7 +118,7 @@ const exchange = async (
     )
   }
   // A proxy or a portal in between may answer with a page and any status. Every answer of the service has an id.
-  if (status < 300 && response.headers['x-ms-request-id'] === undefined) throw withoutEvidence(config, { status, body: bodyAsText })
+  if (status < 300 && evidence === undefined) throw withoutEvidence(config, { status, body: bodyAsText })
   return { response, bodyAsText }
 }
 

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream'
 import { isRestError, type BlobGetPropertiesResponse, type BlockBlobClient, type ContainerClient } from '@azure/storage-blob'
 import { z } from 'zod'
 import { namesVersion } from '../../base/etag.ts'
@@ -13,6 +14,7 @@ import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { retainUntilOf } from '../shared/retention.ts'
+import { cutBytes, endsBefore } from '../shared/stored-bytes.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
@@ -97,6 +99,26 @@ export const createUpdateMetadata =
       const { tags: before } = await client.getTags({ abortSignal: context.signal })
       if (Object.entries(copy.properties).every(([tag, value]) => before[tag] === value)) return
       await client.setTags({ ...before, ...copy.properties }, { abortSignal: context.signal })
+    })
+
+/** Reads bytes of a stored blob. */
+export const createRead =
+  (tokens: EntraTokens): NonNullable<BlobConnector['read']> =>
+  (copy, span, target, context, take) =>
+    withContainer(target, tokens, context, async (container) => {
+      const client = container.getBlockBlobClient(nameOf(target.config, copy.path))
+      try {
+        const options = { abortSignal: context.signal, maxRetryRequests: 0 }
+        const found = await client.download(span.start, span.end + 1 - span.start, options)
+        await take(cutBytes(found.readableStreamBody as Readable, span, found.contentRange === undefined ? 0 : span.start))
+        return true
+      } catch (thrown) {
+        if (!isRestError(thrown)) throw thrown
+        if (thrown.code === 'BlobNotFound') return false
+        if (!endsBefore(thrown.statusCode)) throw thrown
+        await take(Readable.from([]))
+        return true
+      }
     })
 
 export const createProbe =

@@ -30,5 +30,7 @@ export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<B
   deliver: async (...attempt) => (await load()).createDeliver(tokens, memory)(...attempt),
   properties: tagProperties,
   updateMetadata: async (...update) => (await load()).createUpdateMetadata(tokens)(...update),
+  read: async (...reading) => (await load()).createRead(tokens)(...reading),
+  placeKeys: ['container', 'prefix', 'file_names'],
   probe: async (...attempt) => (await load()).createProbe(tokens)(...attempt),
 })

@@ -10,6 +10,7 @@ const names: Record<string, string> = {
   'PUT blocklist': 'Put Block List',
   'PUT legalhold': 'Set Blob Legal Hold',
   'PUT tags': 'Set Blob Tags',
+  'GET ': 'Get Blob',
   'GET tags': 'Get Blob Tags',
   'HEAD ': 'Get Blob Properties',
   'DELETE ': 'Delete Blob',

@@ -7,12 +7,22 @@ import { measureDocument } from '../../content-server/measure.ts'
 import type { CommandName } from '../../content-server/parameters.ts'
 import { createRequestSigner, requestQuery } from '../../content-server/sign.ts'
 import { hopsHeader } from '../../domain/headers.ts'
-import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload, type Target } from '../connector.ts'
+import {
+  DeliveryError,
+  type AttemptContext,
+  type ByteSpan,
+  type Connector,
+  type DeliveryResult,
+  type Payload,
+  type StoredCopy,
+  type Target,
+} from '../connector.ts'
 import { foundInPlace, storeOrFind, type Found } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { during } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { cutBytes } from '../shared/stored-bytes.ts'
 import { contentServerError, refusalOf, repositoryMissing } from './errors.ts'
 import {
   contentServerConfig,
@@ -37,6 +47,8 @@ export const contentServer: Connector<ContentServerConfig, ContentServerCredenti
   boundKeys: ['url', 'repository', 'ca_certificate'],
   example: contentServerExample,
   deliver: (payload, target, context) => attempt(target, context, (client) => deliver(client, payload, target, context)),
+  read: (copy, span, target, context, take) => attempt(target, context, (client) => read(client, copy, span, target, context, take)),
+  placeKeys: ['repository', 'document_ids'],
   probe: (target, context) => attempt(target, context, (client) => probe(client, target, context)),
 }
 
@@ -93,6 +105,31 @@ const deliver = async (
         : found
     },
     toError: (thrown) => contentServerError(thrown, credentials.auth_id !== undefined),
+  })
+}
+
+/** Reads bytes of a component. Reads from its beginning: servers differ in what they mean by an offset. */
+const read = async (
+  client: Client,
+  { documentId, docId: id, compId }: StoredCopy,
+  span: ByteSpan,
+  { config }: ContentServerTarget,
+  { signal }: AttemptContext,
+  take: (bytes: AsyncIterable<Buffer>) => Promise<void>,
+): Promise<boolean> => {
+  const docId = config.document_ids === 'relay' ? documentId : id
+  return during(operationAt(config, 'get', docId, compId), async () => {
+    const content = await client.get(docId, { compId, signal })
+    if (content.ok) {
+      await take(cutBytes(content.value.body, span, 0))
+      content.value.body.destroy()
+      return true
+    }
+    if (content.failure.code !== 'not_found') throw content.failure
+    // A server that is down, or no longer has the repository, also answers 404.
+    const { repository } = valueOf(await client.serverInfo({ signal }))
+    if (repository?.['contRepStatus'] !== 'running') throw repositoryMissing(content.failure, config.repository)
+    return false
   })
 }
 

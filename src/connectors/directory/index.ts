@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream'
 import { messageOf } from '../../base/errors.ts'
 import { grantedTo, type Grant } from '../../base/grants.ts'
 import { newId } from '../../base/ids.ts'
-import { DeliveryError, type AttemptContext, type Connector, type Payload } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type ByteSpan, type Connector, type Payload } from '../connector.ts'
 import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts'
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { during } from '../shared/operation.ts'
@@ -90,6 +90,26 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         const partOf = await preparePartFiles(config, base, folder, context)
         await writeFiles(folder, sidecarsOf(name, copy, config, partOf), 1, context, () => openFolder(config, context))
       }),
+
+    read: (copy, span, { config }, context, take) =>
+      inAttempt(context, async () => {
+        const folders = targetSegments(copy.path, { names: config.file_names, hasPropertyFiles: true })
+        const name = folders.pop() ?? ''
+        const base = await openFolder(config, context)
+        const path = join(base, ...folders)
+        try {
+          const folder = folders.length === 0 ? base : await completed(realFolder(path, rootsOf(context)), context)
+          await take(readFile(join(folder, name), span, context))
+          return true
+        } catch (thrown) {
+          const isAbsent = systemCodeOf(thrown) === 'ENOENT' || (thrown instanceof DeliveryError && thrown.code === 'directory_missing')
+          if (!isAbsent) throw thrown
+          // The file system may have gone in between.
+          await openFolder(config, context)
+          return false
+        }
+      }),
+    placeKeys: ['path', 'file_names'],
 
     probe: ({ config }, context) =>
       inAttempt(context, async () => {
@@ -211,15 +231,22 @@ const readBytes = 256 * 1024
 
 /** Returns the SHA-256 of a file in lower-case hex. */
 const digestOf = async (path: string, context: AttemptContext): Promise<string> => {
+  const hash = createHash('sha256')
+  for await (const bytes of readFile(path, { start: 0, end: Infinity }, context)) hash.update(bytes)
+  return hash.digest('hex')
+}
+
+/** Reads bytes of a file, fewer if it has fewer. */
+async function* readFile(path: string, { start, end }: ByteSpan, context: AttemptContext): AsyncGenerator<Buffer, void, undefined> {
   const opening = open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
   try {
     const file = await completed(opening, context)
-    const hash = createHash('sha256')
-    const buffer = Buffer.alloc(readBytes)
-    for (;;) {
-      const { bytesRead } = await completed(file.read(buffer, 0, readBytes), context)
-      if (bytesRead === 0) return hash.digest('hex')
-      hash.update(buffer.subarray(0, bytesRead))
+    for (let at = start; at <= end;) {
+      const buffer = Buffer.allocUnsafe(Math.min(readBytes, end + 1 - at))
+      const { bytesRead } = await completed(file.read(buffer, 0, buffer.length, at), context)
+      if (bytesRead === 0) return
+      yield buffer.subarray(0, bytesRead)
+      at += bytesRead
     }
   } finally {
     closeLater(opening)

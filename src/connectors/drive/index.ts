@@ -150,6 +150,23 @@ export const createDrive = (
         await setProperties(drive, id, copy.properties)
       }),
 
+    read: (copy, span, target, context, take) =>
+      withDrive(target, context, async (drive) => {
+        const id = storedId(copy)
+        if (id === undefined) return false
+        try {
+          const file = { operation: `read of the file ${id}`, span }
+          await drive.download(`/drive/v3/files/${encodeURIComponent(id)}?alt=media&supportsAllDrives=true`, file, take)
+          return true
+        } catch (thrown) {
+          if (!isNotFound(thrown)) throw thrown
+          // Drive says so of every file of a folder that is no longer shared with the account.
+          await findFolder(drive, target.config.folder_id)
+          return false
+        }
+      }),
+    placeKeys: ['folder_id'],
+
     probe: (target, context) =>
       withDrive(target, context, async (drive) => {
         // Test the credentials instead of a token that was issued for them earlier.

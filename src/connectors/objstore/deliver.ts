@@ -1,5 +1,7 @@
+import { Readable } from 'node:stream'
 import {
   DeleteObjectCommand,
+  GetObjectCommand,
   GetObjectTaggingCommand,
   PutObjectCommand,
   PutObjectLegalHoldCommand,
@@ -20,6 +22,7 @@ import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { retainUntilOf } from '../shared/retention.ts'
+import { cutBytes, endsBefore, rangeHeader } from '../shared/stored-bytes.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { createClient, originOf } from './client.ts'
@@ -172,6 +175,7 @@ export const createGiveUp =
 const purposes = {
   store: 'write; it needs s3:PutObject and s3:AbortMultipartUpload',
   tag: 'set tags; it needs s3:GetObjectTagging and s3:PutObjectTagging',
+  read: 'read; it needs s3:GetObject',
 }
 
 /** Names what storing a document needs, with tags and a lock. */
@@ -196,6 +200,27 @@ export const createUpdateMetadata =
       if (Object.entries(copy.properties).every(([name, value]) => before[name] === value)) return
       const Tagging = tagSetOf({ ...before, ...copy.properties })
       await client.send(new PutObjectTaggingCommand({ ...object, Tagging }), { abortSignal })
+    })
+
+/** Reads bytes of a stored object. */
+export const createRead =
+  (sessions: AwsSessions): NonNullable<ObjstoreConnector['read']> =>
+  (copy, span, target, context, take) =>
+    withClient(sessions, target, context, purposes.read, async (client) => {
+      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
+      try {
+        const { Body, ContentRange } = await client.send(new GetObjectCommand({ ...object, Range: rangeHeader(span) }), {
+          abortSignal: context.signal,
+        })
+        await take(cutBytes(Body as Readable, span, ContentRange === undefined ? 0 : span.start))
+        return true
+      } catch (thrown) {
+        const { $metadata, name } = thrown as { $metadata?: { httpStatusCode?: number }; name?: unknown }
+        if (name === 'NoSuchKey') return false
+        if (!endsBefore($metadata?.httpStatusCode)) throw thrown
+        await take(Readable.from([]))
+        return true
+      }
     })
 
 export const createProbe =

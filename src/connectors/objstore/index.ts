@@ -36,5 +36,7 @@ export const createObjstore = (
   giveUp: async (...upload) => (await load()).createGiveUp(sessions)(...upload),
   properties: tagProperties,
   updateMetadata: async (...update) => (await load()).createUpdateMetadata(sessions)(...update),
+  read: async (...reading) => (await load()).createRead(sessions)(...reading),
+  placeKeys: ['bucket', 'prefix', 'file_names'],
   probe: async (...attempt) => (await load()).createProbe(memory, sessions)(...attempt),
 })

@@ -13,7 +13,7 @@ import { documentFile, requireSameLocation, sidecarFiles } from '../shared/prope
 import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
 import { sendPartsInParallel } from '../shared/upload-parts.ts'
 import { isAbsent, sftpError, sftpStatusOf } from './errors.ts'
-import { findFile, refusalOf } from './find-file.ts'
+import { findFile, readFile, refusalOf } from './find-file.ts'
 import { followUpload, openBegun, type Begun } from './resume.ts'
 import { sftpCredentials, type SftpConfig, type SftpCredentials } from './schema.ts'
 import { openSftpSession, type SftpSession } from './session.ts'
@@ -79,6 +79,23 @@ export const updateMetadata: NonNullable<SftpConnector['updateMetadata']> = asyn
     const partOf = await preparePartFiles(session, target.config, folder, context.signal)
     await writerOf(target.config)(session, folder, sidecarsOf(posix.basename(path), copy, target.config, partOf), 1, context.signal)
   })
+}
+
+/** Reads bytes of a stored file. A server that no longer has the folder of the destination is not one that lacks the file. */
+export const read: NonNullable<SftpConnector['read']> = async (copy, span, target, context, take) => {
+  const { directory, file_names: names } = target.config
+  const path = posix.join(directory, ...targetSegments(copy.path, { names, hasPropertyFiles: true }))
+  let isThere = true
+  await withSession(target, context, async (session) => {
+    try {
+      await take(readFile(session, path, span, context.signal))
+    } catch (thrown) {
+      if (!isAbsent(thrown)) throw thrown
+      await requireFolder(session, directory, context.signal)
+      isThere = false
+    }
+  })
+  return isThere
 }
 
 type PartOf = (partName: string) => string

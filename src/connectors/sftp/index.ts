@@ -16,5 +16,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
   deliver: async (...attempt) => (await load()).deliver(...attempt),
   properties: sidecarProperties,
   updateMetadata: async (...update) => (await load()).updateMetadata(...update),
+  read: async (...reading) => (await load()).read(...reading),
+  placeKeys: ['directory', 'file_names'],
   probe: async (...attempt) => (await load()).probe(...attempt),
 }

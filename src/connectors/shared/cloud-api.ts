@@ -1,9 +1,10 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { request } from 'undici'
-import { DeliveryError, type AttemptContext, type TargetAnswer } from '../connector.ts'
+import { DeliveryError, type AttemptContext, type ByteSpan, type TargetAnswer } from '../connector.ts'
 import { readResponse } from './http.ts'
 import { during } from './operation.ts'
 import { trackConsumption } from './payload-stream.ts'
+import { cutBytes, endsBefore, rangeHeader } from './stored-bytes.ts'
 import { canGoOn } from './upload-parts.ts'
 
 /** The limits of one attempt's requests. */
@@ -110,6 +111,11 @@ export interface CloudApi {
    */
   request(path: string, call: CloudCall): Promise<CloudResponse>
   /**
+   * Reads bytes of a file and passes them to `take`. Follows one redirect: its address is its own key, and gets no token.
+   * @throws DeliveryError for a status that is no success, and what `take` throws
+   */
+  download(path: string, file: { operation: string; span: ByteSpan }, take: (bytes: AsyncIterable<Buffer>) => Promise<void>): Promise<void>
+  /**
    * Sends a request to an upload session, whatever the status of the response. The session's address is its own key; no
    * token is sent.
    */
@@ -153,6 +159,38 @@ export const createCloudApi = ({
       if (response.status < 300) return response
       if (response.status === 401) invalidateToken(token)
       throw toError(response)
+    })
+  },
+  download: async (path, { operation, span }, take) => {
+    const token = await during('sign-in', getToken)
+    secrets.push(token)
+    await during(operation, async () => {
+      const open = (url: string, headers: Record<string, string>) =>
+        request(url, {
+          headers: { 'user-agent': userAgent, range: rangeHeader(span), ...headers },
+          signal: context.signal,
+          dispatcher: context.outbound.dispatcher({ connectTimeoutMs: context.connectTimeoutMs, caCertificate: context.caCertificate }),
+          headersTimeout: context.idleTimeoutMs,
+          bodyTimeout: context.idleTimeoutMs,
+        })
+      let found = await open(`${root}${path}`, { authorization: `Bearer ${token}` })
+      if (found.statusCode === 401) invalidateToken(token)
+      if (found.statusCode === 302) {
+        found.body.on('error', () => {}).destroy()
+        const url = [found.headers.location].flat()[0]
+        found = await open(requireSecretUrl(secrets, url, 'the service referred to a file without a valid https address'), {})
+      }
+      const { statusCode: status, headers, body } = found
+      if (status < 300 || endsBefore(status)) {
+        try {
+          await take(endsBefore(status) ? Readable.from([]) : cutBytes(body, span, status === 206 ? span.start : 0))
+        } finally {
+          body.on('error', () => {}).destroy()
+        }
+        return
+      }
+      const options = { maxBytes: responseMaxBytes, timeoutMs: context.idleTimeoutMs, secrets: [], encoding: headers['content-encoding'] }
+      throw toError({ status, headers, text: await readResponse(body, options) })
     })
   },
   requestSession: (url, call, signal = context.signal) => sendCloudRequest(url, call, { ...context, signal }),
@@ -240,10 +278,12 @@ const isFault = (thrown: unknown): boolean => {
 }
 
 /** Checks the address of an upload session and registers it as a secret. @throws DeliveryError `answer_unreadable` */
-export const requireUploadUrl = (api: CloudApi, url: unknown): string => {
-  if (typeof url !== 'string' || !URL.canParse(url) || new URL(url).protocol !== 'https:') {
-    throw new DeliveryError('answer_unreadable', 'the service opened an upload session without a valid https address')
-  }
-  api.secrets.push(url, new URL(url).search)
+export const requireUploadUrl = (api: CloudApi, url: unknown): string =>
+  requireSecretUrl(api.secrets, url, 'the service opened an upload session without a valid https address')
+
+const requireSecretUrl = (secrets: string[], url: unknown, problem: string): string => {
+  if (typeof url !== 'string' || !URL.canParse(url) || new URL(url).protocol !== 'https:')
+    throw new DeliveryError('answer_unreadable', problem)
+  secrets.push(url, new URL(url).search)
   return url
 }

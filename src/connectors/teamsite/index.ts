@@ -143,6 +143,26 @@ export const createTeamsite = (
         await setColumns(graph, fileAddress(library, segments), copy.properties)
       }),
 
+    read: (copy, span, target, context, take) =>
+      withGraph(target, context, async (graph) => {
+        const { config } = target
+        const find = () => findLibrary(graph, { siteUrl: config.site_url, name: config.document_library })
+        const library = libraries.get(libraryKey(target)) ?? (await find())
+        const file = fileAddress(library, inFolder(config, sharePointSegments(copy.path)))
+        try {
+          await graph.download(`${file}:/content`, { operation: `read of ${placeOf(file)}`, span }, take)
+          return true
+        } catch (thrown) {
+          if (!isNotFound(thrown)) throw thrown
+          // The library may have been deleted and created again.
+          const { driveId } = await find()
+          libraries.delete(libraryKey(target))
+          if (driveId !== library.driveId) throw thrown
+          return false
+        }
+      }),
+    placeKeys: ['document_library', 'folder'],
+
     probe: (target, context) =>
       withGraph(target, context, async (graph) => {
         // Test the credentials instead of a token that was issued for them earlier.

@@ -18,7 +18,7 @@ const credentialsOf = ({ certificate, privateKey }: typeof sample) => ({ auth_id
 const startSigned = async () => {
   const [server, key, stranger] = await Promise.all([
     // A large document is not kept: it would count as memory of the connector.
-    startOldContentServer({ isSigned: true, keptMaxBytes: 1024 * 1024 }),
+    startOldContentServer({ isSigned: true, keptMaxBytes: 8 * 1024 * 1024 }),
     createThrowAwayKey('rsa', 'RELAY', 1),
     createThrowAwayKey('rsa', 'RELAY', 1),
   ])
