@@ -14,7 +14,7 @@ comment on table repository_counts is
 create table contents (
   id text collate "C" primary key,
   workspace_id text collate "C" not null,
-  store text not null check (store in ('postgres', 's3', 'files')),
+  store text not null check (store in ('postgres', 's3', 'files', 'home')),
   size_bytes bigint,
   sha256 bytea,
   appends integer not null default 0,
@@ -25,12 +25,12 @@ create table contents (
   created_at timestamptz not null default now()
 );
 comment on table contents is
-  'The bytes of a document, in PostgreSQL, S3 or a file. Written before the document that will own them. A maintenance job removes '
+  'The bytes of a document, in PostgreSQL, S3 or a file, or at the destination that is its home. Written before the document that will own them. A maintenance job removes '
   'contents without an owner.';
 comment on column contents.workspace_id is
   'Without a foreign key: the contents of a deleted workspace stay until the orphan sweep has removed them.';
 comment on column contents.size_bytes is
-  'The bytes that the content itself holds, without those of its segments. Null until a document owns the content.';
+  'The bytes that the content itself holds, without those of its segments. Null until a document owns the content, and for one at its home.';
 comment on column contents.sha256 is
   'Of the bytes that the content itself holds.';
 comment on column contents.appends is

@@ -12,7 +12,7 @@ export const floors: readonly (readonly string[])[] = [
   ['enrichment', 'bridge'],
   ['rfc', 'receiver', 'check-source', 'temporal-server'],
   ['routing', 'events', 'temporal'],
-  ['delivery', 'migration'],
+  ['delivery', 'migration', 'home'],
   ['archive', 'access'],
   ['capture', 'workspace'],
   ['http', 'content'],

@@ -1,15 +1,22 @@
 import { may, type Schemas } from '../api.ts'
 import { fieldAt, type Texts, type Values } from '../form.ts'
 import { html } from '../html.ts'
+import { useLive } from '../live.ts'
 import { inLanguage } from '../preferences.ts'
 import { requestFields } from '../request-schemas.ts'
 import { navigate } from '../router.ts'
+import { changed } from '../schema-form.ts'
 import * as repositoriesCatalogue from '../texts/repositories.ts'
+import { choicesOf, loadDestinations } from '../ui/choose-destination.ts'
 import { FormFields } from '../ui/fields.ts'
 import { FormCard } from '../ui/form.ts'
 import { saveObject, type Stored } from '../ui/object-form.ts'
 import { Notice } from '../ui/parts.ts'
 import { useForm } from '../ui/use-form.ts'
+
+const repositoryFields = () => changed(requestFields('POST /repositories'), { home_destination_id: { input: 'choice' } })
+// Documents at these kinds of destination can be read.
+const homeTypes = ['objstore', 'blob', 'teamsite', 'drive', 'sftp', 'directory', 'content-server']
 
 type Attributes = Schemas['Repository']['attributes']
 
@@ -37,11 +44,12 @@ const toBody = (values: Values): Values => {
 
 /** Creates or changes a repository. @param stored the repository to change, with the ETag of what is shown */
 export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes>; onSaved?: () => void }) => {
+  const { data: destinations = [] } = useLive('destinations', loadDestinations)
   const words = inLanguage(repositoriesCatalogue)
   const before = stored?.attributes
   const isAdmin = may('admin')
   const form = useForm({
-    fields: [...requestFields('POST /repositories'), proxyLogin].filter(
+    fields: [...repositoryFields(), proxyLogin].filter(
       ({ path }) => !(stored && path === 'repo_id') && (isAdmin || path !== 'signed_parameter_order'),
     ),
     stored: before,
@@ -78,6 +86,7 @@ export const RepositoryForm = ({ stored, onSaved }: { stored?: Stored<Attributes
           ${wasVerified && !isVerified && html`<${Notice} tone="warn">${words.signatureOff}</${Notice}>`}`,
         },
         accepts_mcreate: before?.accepts_mcreate === false && !isAdmin ? { hint: words.mcreateAdmin, isDisabled: true } : {},
+        home_destination_id: { options: choicesOf(homeTypes, destinations, before?.home_destination_id ?? undefined) },
         'upstream.allowed_cidrs': { rows: 2 },
       }}
     />

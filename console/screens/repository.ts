@@ -192,6 +192,12 @@ const Show = ({ repository, reload }: { repository: Repository; reload: () => vo
                 >`,
             ],
             [words.upstreamName, attributes.upstream === null ? undefined : html`<${Upstream} repository=${repository} />`],
+            [
+              words.fields.home_destination_id,
+              attributes.home_destination_id === null
+                ? undefined
+                : html`<a href=${`destinations/${attributes.home_destination_id}`}>${words.homeAfter(attributes.home_after_days)}</a>`,
+            ],
             [words.fields.accepts_mcreate, attributes.accepts_mcreate ? undefined : words.mcreateRefused],
             [
               words.fields.signed_parameter_order,

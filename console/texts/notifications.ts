@@ -32,6 +32,7 @@ export const en = {
       'connection.holding': 'Connection holding deliveries',
       'enrichment.failing': 'Enrichment failing',
       'upstream.failing': 'Earlier content server failing',
+      'content.altered': 'Content altered at its home',
       'event_subscription.failing': 'Event subscription failing',
     },
   },
@@ -47,6 +48,8 @@ export const en = {
       'connection.holding': 'An inactive connection has held deliveries for 24 hours.',
       'upstream.failing':
         'The earlier content server of a repository has failed for 5 minutes. Documents that only it has, and new ones, are answered with 503.',
+      'content.altered':
+        'A destination that alone has contents does not have some of them any more, or has other bytes. Reads of these documents are answered with 503.',
       'event_subscription.failing':
         'The receiver of an event subscription has not accepted the next event for 15 minutes, or has answered 410 and so stopped the subscription.',
       'enrichment.failing': 'The latest documents of an enrichment lack their business data. They are delivered nevertheless.',
@@ -106,6 +109,7 @@ export const de: typeof en = {
       'connection.holding': 'Verbindung hält Zustellungen an',
       'enrichment.failing': 'Anreicherung gestört',
       'upstream.failing': 'Früherer Content-Server gestört',
+      'content.altered': 'Inhalt am Heimatziel verändert',
       'event_subscription.failing': 'Ereignisabonnement gestört',
     },
   },
@@ -121,6 +125,8 @@ export const de: typeof en = {
       'connection.holding': 'Eine inaktive Verbindung hält seit 24 Stunden Zustellungen an.',
       'upstream.failing':
         'Der frühere Content-Server eines Repositorys ist seit 5 Minuten gestört. Dokumente, die nur er hat, und neue werden mit 503 beantwortet.',
+      'content.altered':
+        'Ein Ziel, das allein Inhalte hat, hat einige nicht mehr oder mit anderen Bytes. Lesende Anfragen nach diesen Dokumenten werden mit 503 beantwortet.',
       'event_subscription.failing':
         'Der Empfänger eines Ereignisabonnements hat das nächste Ereignis 15 Minuten lang nicht angenommen, oder mit 410 geantwortet und das Abonnement so angehalten.',
       'enrichment.failing': 'Den neuesten Dokumenten einer Anreicherung fehlen die Geschäftsdaten. Zugestellt werden sie trotzdem.',

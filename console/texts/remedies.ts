@@ -64,6 +64,8 @@ const afterRefusals: Record<RefusalCode, string> = {
   rate_limited: 'Sind die Anfragen zulässig, in den Einstellungen receiver_max_requests_per_minute erhöhen.',
   unavailable: 'Datenbank oder Inhaltsspeicher wiederherstellen. Danach kann das Quellsystem die Anfrage wiederholen.',
   quota_exceeded: 'In den Einstellungen receiver_max_bytes erhöhen, oder die Aufbewahrung zugestellter Inhalte begrenzen.',
+  home_failed:
+    'Das Ziel wieder verfügbar machen, das Heimat des Repositorys ist, oder das Dokument dort wiederherstellen. Die Antwort nennt den Grund.',
   upstream_failed:
     'Den Content-Server wieder verfügbar machen, den das Repository als Vorgänger nennt, oder die Einstellung berichtigen. Die Antwort nennt den Grund.',
   loop_detected: 'Die URL des Ziels berichtigen, das zum Relay zurückführt.',

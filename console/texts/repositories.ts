@@ -13,6 +13,8 @@ export const en = {
     accepts_mcreate: 'Accept mCreate',
     code_page: 'Encoding of names',
     signed_parameter_order: 'Order of the signed parameters',
+    home_destination_id: 'Home of the contents',
+    home_after_days: 'Days until contents leave for it',
     upstream: 'Fetch documents from an earlier content server',
     'upstream.url': 'Address of the earlier content server',
     'upstream.cont_rep': 'Repository there',
@@ -32,6 +34,9 @@ export const en = {
     accepts_mcreate:
       'The command creates several documents with one request. A signature covers the first one only. Few source systems use it.',
     code_page: 'Of names that are not UTF-8. Systems without Unicode send such names.',
+    home_destination_id:
+      'The destination that keeps delivered contents in place of the relay, which reads them there. Empty: the relay keeps them. A connection must lead there',
+    home_after_days: 'After the delivery to the home',
     upstream: 'Documents that the relay does not have are fetched from there when they are first read, and kept.',
     'upstream.url': 'Host, port and HTTP script as in transaction OAC0, without a query',
     'upstream.auth_id': 'Needed, with certificate and key, if that server demands signatures',
@@ -121,6 +126,7 @@ export const en = {
   upstreamDocId: 'Document to read (docId)',
   upstreamDocIdHint: 'One that the content server has. Empty: the first one of the list of the last migration, if there is one.',
   mcreateAdmin: 'Only an administrator can switch this on.',
+  homeAfter: (days: number) => `Destination, after ${plural('en', days, 'day', 'days')}`,
   mcreateRefused: 'No: it is refused',
   signatureOff: 'Whoever can reach the receiver can then store, read and delete documents of this repository.',
   check: {
@@ -192,6 +198,8 @@ export const de: typeof en = {
     accepts_mcreate: 'mCreate annehmen',
     code_page: 'Kodierung von Namen',
     signed_parameter_order: 'Reihenfolge der signierten Parameter',
+    home_destination_id: 'Heimat der Inhalte',
+    home_after_days: 'Tage, bis Inhalte dorthin gehen',
     upstream: 'Dokumente von einem früheren Content-Server holen',
     'upstream.url': 'Adresse des früheren Content-Servers',
     'upstream.cont_rep': 'Repository dort',
@@ -211,6 +219,9 @@ export const de: typeof en = {
     accepts_mcreate:
       'Der Befehl legt mit einer Anfrage mehrere Dokumente an. Eine Signatur deckt nur das erste ab. Wenige Quellsysteme nutzen ihn.',
     code_page: 'Für Namen, die nicht UTF-8 sind. Systeme ohne Unicode senden solche Namen.',
+    home_destination_id:
+      'Das Ziel, das zugestellte Inhalte anstelle des Relays aufbewahrt und von dem das Relay sie liest. Leer: Das Relay bewahrt sie auf. Eine Verbindung muss dorthin führen',
+    home_after_days: 'Nach der Zustellung an die Heimat',
     upstream: 'Dokumente, die das Relay nicht hat, werden beim ersten Lesen von dort geholt und behalten.',
     'upstream.url': 'Host, Port und HTTP-Skript wie in der Transaktion OAC0, ohne Abfrage',
     'upstream.auth_id': 'Mit Zertifikat und Schlüssel nötig, wenn der Server Signaturen verlangt',
@@ -301,6 +312,7 @@ export const de: typeof en = {
   upstreamDocId: 'Dokument, das gelesen wird (docId)',
   upstreamDocIdHint: 'Eines, das der Content-Server hat. Leer: das erste aus der Liste der letzten Migration, falls es eine gibt.',
   mcreateAdmin: 'Einschalten kann dies nur ein Administrator.',
+  homeAfter: (days: number) => `Ziel, nach ${plural('de', days, 'Tag', 'Tagen')}`,
   mcreateRefused: 'Nein: Er wird abgewiesen',
   signatureOff: 'Wer den Empfänger erreicht, kann dann Dokumente dieses Repositorys ablegen, lesen und löschen.',
   check: {

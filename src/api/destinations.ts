@@ -115,6 +115,7 @@ export const destinationEndpoints = (deps: DestinationDeps): Endpoint[] => {
           'Also deletes every connection that uses the destination, even if the connection has other destinations, ' +
           'and every notification that is sent to it. ' +
           'Cancels the deliveries to the destination that have not succeeded. Erases its config and credentials.',
+        conflict: 'The destination is the home of a repository, or alone has the contents of documents.',
         objects: destinations,
         versionOf: destinationKind.versionOf,
         launch: deps.launch,

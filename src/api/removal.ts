@@ -37,6 +37,8 @@ interface Deletion<Current> extends LaunchDeps {
   audit: AuditEvent[]
   summary: string
   description: string
+  /** When the deletion is refused with 409. */
+  conflict?: string
   objects: {
     findRemoval(workspaceId: string, id: string, keepConnections: boolean): Promise<Removal>
     delete(

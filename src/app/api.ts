@@ -96,6 +96,7 @@ export const startApi = async (
       ...connections.metrics,
       ...malformed.metrics,
       ...receiver.metrics,
+      ...runtime.home.metrics,
       ...requestLog.metrics,
       ...eventStreams.metrics,
       ...waiting.metrics,

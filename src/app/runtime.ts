@@ -3,8 +3,6 @@ import { messageOf } from '../base/errors.ts'
 import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { createConnectors } from '../connectors/index.ts'
-import { createStores } from '../content/configured-stores.ts'
 import { createSegmentedStores } from '../content/segments.ts'
 import { openDatabase } from '../db/database.ts'
 import { isOutage } from '../db/errors.ts'
@@ -15,10 +13,10 @@ import { requirePrimary, requireServer } from '../db/require-server.ts'
 import type { Dependency } from '../observe/probes.ts'
 import { createDownloadLinks } from '../security/download-link.ts'
 import { openOutboundGuard } from '../security/outbound.ts'
-import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { isUnavailable } from '../temporal/errors.ts'
 import { createLauncher } from '../temporal/launcher.ts'
+import { openStores } from './stores.ts'
 import { traceConnections } from './tracing/connections.ts'
 import { traceSends } from './tracing/documents.ts'
 import type { Tracing } from './tracing/tracing.ts'
@@ -89,7 +87,7 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
   const launcher = createLauncher({ send }, outbox, log, passedOver)
   onClose(launcher.close)
 
-  const stores = await createStores(db, config)
+  const { stores, home, writeTo, findConnector, keyRing } = await openStores(db, config, { outbound, log })
   return {
     config,
     log,
@@ -100,10 +98,11 @@ const openRuntime = async (config: Config, name: ProcessName, { log, tracing, on
     outbox,
     launcher,
     passedOver,
-    findConnector: createConnectors(config).find,
+    findConnector,
     stores: createSegmentedStores(db, stores),
-    writeTo: stores.s3 ?? stores.files ?? stores.postgres,
-    keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+    home,
+    writeTo,
+    keyRing,
     downloadLinks: createDownloadLinks(config.RELAY_SECRET_KEYS),
     onClose,
   }

@@ -27,6 +27,7 @@ import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
 import { createEnrich } from '../enrichment/enrich.ts'
 import { createSendEvents } from '../events/send-events.ts'
+import { createMoveHome } from '../home/move.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckUpstreams } from '../migration/failures.ts'
 import { createMigrationPage } from '../migration/page.ts'
@@ -86,6 +87,9 @@ export const startWorker = async (
     const { installation } = useCases
     const reconcile = createReconcile(db, temporal, bulkRetries, sendAll, config, { onItsOwn })
     const wakeNext = createWakeNext(db, config, launcher.launch, log)
+    // What calls to other systems take.
+    const calling = { ...runtime, contents: stores, installation, openCredentials: createOpenCredentials(keyRing), onItsOwn }
+    const { moveHome, metrics: homeMetrics } = createMoveHome(calling)
     const maintenance: MaintenanceDeps = {
       db,
       stores,
@@ -100,6 +104,7 @@ export const startWorker = async (
         useCases.upstreamDocuments,
         onItsOwn,
       ),
+      moveHome,
       startMigrations: createStartMigrations(db, temporal.startDocumentMigration, onItsOwn),
       writeTo,
       keyRing,
@@ -115,8 +120,6 @@ export const startWorker = async (
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
     const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver, worker: describeWorker(config) })
-    // What calls to other systems take.
-    const calling = { ...runtime, contents: stores, installation, openCredentials: createOpenCredentials(keyRing), onItsOwn }
     const delivery = createDeliveryActivities({
       ...calling,
       loadJob: createLoadJob(db, config, dispatcher.noteBegun),
@@ -148,7 +151,7 @@ export const startWorker = async (
       side: createSideWorkActivities({ sendEvents, enrichDocuments, bringLateData }),
     })
     onClose(worker.stop)
-    probes.add([], [...reports.metrics, ...lateDataMetrics, ...passedOver.metrics])
+    probes.add([], [...reports.metrics, ...lateDataMetrics, ...runtime.home.metrics, ...homeMetrics, ...passedOver.metrics])
     probes.watchPool(db)
     probes.addText(sdkMetrics.read)
     onClose(await startMaintenance(runtime, maintenance))

@@ -12,8 +12,8 @@ export interface Append {
   compId: string
   /** The content of the component when the append was planned. */
   basedOn: Content
-  /** Null if the request has no bytes. */
-  segment: (AppendPlan & { content: UnownedContent }) | null
+  /** Null if the request has no bytes. `isWhole`: it is the whole content from now on, and replaces the one of before. */
+  segment: (AppendPlan & { content: UnownedContent; isWhole: boolean }) | null
   receivedAt: Date
   /** The captured request, if the command's transaction writes it. */
   capture: Capture | undefined
@@ -49,6 +49,7 @@ export const createAppend =
         with document as (
           update documents
           set
+            content_id = case when :isWhole then :segmentId::text else content_id end,
             size_bytes = case when :segmentId::text is null then size_bytes else :startByte::bigint + :segmentBytes::bigint end,
             modified_at = greatest(modified_at, :receivedAt::timestamptz)
           where archive_document_id = :archiveDocumentId
@@ -69,11 +70,20 @@ export const createAppend =
           from document
           where contents.id = :contentId
             and :segmentId::text is not null
+            and not :isWhole
         ), added as (
           insert into content_segments (content_id, append, start_byte, segment_id, workspace_id)
           select :contentId, :appends::integer + 1, :startByte::bigint, :segmentId, workspace_id
           from document
           where :segmentId::text is not null
+            and not :isWhole
+        ), waiting as (
+          -- Its home may keep the new content as well, once it was delivered there.
+          insert into home_waiting (document_id, repository_id, due_at)
+          select id, :repositoryId, now()
+          from document
+          where :isWhole
+          on conflict (document_id) do nothing
         ), merged as (
           delete from content_segments
           using document
@@ -84,7 +94,7 @@ export const createAppend =
           update contents
           set owned_at = null, created_at = now()
           from document
-          where contents.id = any(:merged::text[])
+          where contents.id = any(:released::text[])
         )
         select id, revision, traceparent
         from document
@@ -98,7 +108,10 @@ export const createAppend =
           segmentId: segment?.content.id ?? null,
           segmentBytes: segment?.content.sizeBytes ?? null,
           startByte: segment?.startByte ?? null,
+          isWhole: segment?.isWhole ?? false,
           merged: segment?.merged ?? [],
+          released: segment?.isWhole ? [basedOn.id] : (segment?.merged ?? []),
+          repositoryId: repository.id,
           receivedAt,
         },
       )

@@ -1,12 +1,12 @@
 import { openEnrichmentTasks } from '../app/enrichment-tasks.ts'
+import { openStores } from '../app/stores.ts'
 import { createDocuments, type Document, type DueReason } from '../archive/document-list.ts'
 import { consoleUrlOf } from '../base/console-url.ts'
 import { countOf } from '../base/count-of.ts'
 import { UserError } from '../base/errors.ts'
 import { isId } from '../base/ids.ts'
-import type { Log } from '../base/log.ts'
+import { createLog, type Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { createStores } from '../content/configured-stores.ts'
 import { systemActor, type AuditActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
@@ -23,7 +23,6 @@ import { createRunAgain } from '../enrichment/run-again.ts'
 import type { FilledCall } from '../enrichment/steps.ts'
 import { createTry } from '../enrichment/try.ts'
 import { openOutboundGuard } from '../security/outbound.ts'
-import { createKeyRing } from '../security/seal.ts'
 import { openTemporal } from '../temporal/client.ts'
 import { findWorkspace, workspaceNameOf } from '../workspace/administration.ts'
 import { createWorkspaces, type Workspace } from '../workspace/workspaces.ts'
@@ -172,12 +171,13 @@ export const tryDocument = (config: Config, reference: string, workspace?: strin
     const outbound = openOutboundGuard(config)
     const closing: (() => Promise<unknown>)[] = [outbound.close]
     try {
+      const { stores, keyRing } = await openStores(db, config, { outbound, log: createLog('silent') })
       const tryOn = createTry({
         db,
         config,
-        contents: await createStores(db, config),
+        contents: stores,
         outbound,
-        keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
+        keyRing,
         workspaces: createWorkspaces(db),
         installation: createInstallation(db),
         ...openEnrichmentTasks((close) => void closing.push(close)),

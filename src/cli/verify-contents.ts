@@ -1,9 +1,11 @@
+import { openStores } from '../app/stores.ts'
 import { countOf } from '../base/count-of.ts'
+import { createLog } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { createStores } from '../content/configured-stores.ts'
 import { verifyContents, type DamagedDocument, type Verified } from '../content/verify.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { snakeCased, type SnakeCased } from '../domain/casing.ts'
+import { openOutboundGuard } from '../security/outbound.ts'
 
 interface Result extends Verified {
   documents: SnakeCased<DamagedDocument>[]
@@ -14,8 +16,13 @@ export const verifyAllContents = (config: Config, { isRead }: { isRead: boolean 
   withDatabase(config, 'verify', async (db) => {
     const documents: Result['documents'] = []
     const report = (damaged: DamagedDocument) => void documents.push(snakeCased(damaged))
-    const verified = await verifyContents(db, await createStores(db, config), { isRead, report })
-    return { ...verified, documents }
+    const outbound = openOutboundGuard(config)
+    try {
+      const { stores } = await openStores(db, config, { outbound, log: createLog('silent') })
+      return { ...(await verifyContents(db, stores, { isRead, report })), documents }
+    } finally {
+      await outbound.close()
+    }
   })
 
 /** Returns lines for people. */

@@ -88,3 +88,9 @@ export const connectorTypes: readonly string[] = described.all.map(({ kind }) =>
 
 /** Returns what properties are at a kind of destination, or undefined if documents there have none. */
 export const propertyRulesOf = (kind: string): PropertyRules | undefined => described.find(kind)?.properties
+
+/** Returns true for a kind of destination at which documents can be read. */
+export const isReadable = (kind: string): boolean => described.find(kind)?.read !== undefined
+
+/** Returns the keys of the config that decide where documents lie at a kind of destination that can be read. */
+export const placeKeysOf = (kind: string): readonly string[] => described.find(kind)?.placeKeys ?? []

@@ -41,6 +41,8 @@ export interface ContentStore {
    * with appends is streamed.
    */
   readShort?: (content: Content, range: { start: number; end: number }) => Promise<Buffer>
+  /** Returns the destination that alone has the bytes. Absent if the relay has them. */
+  placeOf?: (contentId: string) => Promise<string | undefined>
   /** Measures what is stored, without reading it. @returns bytes by id. A content without stored bytes is missing or has 0 */
   sizesOf(contentIds: string[]): Promise<Map<string, number>>
   /**

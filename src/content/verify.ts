@@ -76,7 +76,7 @@ const listParts = async (db: Database, afterId: string): Promise<StoredPart[]> =
   const { rows } = await db.raw<{ rows: StoredPart[] }>(
     `
     with page as (
-      select id, workspace_id, repo_id, doc_id, comp_id, content_id
+      select id, workspace_id, repo_id, doc_id, comp_id, content_id, size_bytes
       from documents
       where id > :afterId
         and content_id is not null
@@ -92,7 +92,7 @@ const listParts = async (db: Database, afterId: string): Promise<StoredPart[]> =
     )
     select
       page.id as "documentId", user_slug || '/' || workspace_slug as workspace, repo_id as "repoId", doc_id as "docId",
-      comp_id as "compId", contents.id as "contentId", store, size_bytes as "sizeBytes", sha256
+      comp_id as "compId", contents.id as "contentId", store, coalesce(contents.size_bytes, page.size_bytes) as "sizeBytes", sha256
     from part
     join page on page.id = part.document_id
     join contents on contents.id = part.content_id

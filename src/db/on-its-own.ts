@@ -8,6 +8,7 @@ const loops = [
   'aggregates',
   'call-lines',
   'dispatcher',
+  'homes',
   'incidents',
   'manifests',
   'migrations',

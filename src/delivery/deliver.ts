@@ -3,11 +3,14 @@ import { messageOf } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import { callTarget, type CallTargetDeps } from '../connectors/call-target.ts'
-import { DeliveryError, type Connector, type Payload } from '../connectors/connector.ts'
+import { DeliveryError, type AttemptContext, type Connector, type DeliveryResult, type Payload } from '../connectors/connector.ts'
+import { foundInPlace } from '../connectors/shared/earlier-copy.ts'
+import { openPayload } from '../connectors/shared/payload-stream.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { hashAppended } from '../content/segments.ts'
 import type { ContentStore, Stores } from '../content/store.ts'
 import type { AttemptOutcome } from '../domain/delivery-run.ts'
+import type { Receipt } from '../domain/receipt.ts'
 import { decideRetry } from '../domain/retry.ts'
 import type { LinkedDownload } from '../security/download-link.ts'
 import type { KeyRing } from '../security/seal.ts'
@@ -245,7 +248,8 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
       async (connector, target, context) => {
         const payload = await payloadOf(attempt, connector, context.signal)
         const { sha256, sizeBytes } = payload
-        return { ...(await connector.deliver(payload, target, context)), sha256, sizeBytes }
+        const result = (await foundAtHome(attempt, payload, context)) ?? (await connector.deliver(payload, target, context))
+        return { ...result, sha256, sizeBytes }
       },
       {
         signal: connectorSignal(run.signal),
@@ -261,6 +265,27 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   } finally {
     await stopRenewing()
   }
+}
+
+/**
+ * Reads a document that the destination alone has, instead of sending it there: a delivery that breaks off could destroy it.
+ * @returns undefined if the relay, or another destination, has it
+ * @throws DeliveryError if the destination no longer has what was delivered
+ */
+const foundAtHome = async (
+  { deps, input, job }: Attempt,
+  payload: Payload,
+  { signal, onProgress }: AttemptContext,
+): Promise<DeliveryResult | undefined> => {
+  if ((await deps.contents[job.content.store]?.placeOf?.(job.content.id)) !== input.destinationId || payload.location === null)
+    return undefined
+  for await (const chunk of openPayload(payload, { signal, onProgress })) void chunk
+  const { documentId, destinationId } = input
+  const delivered: { receipt: Receipt | null } | undefined = await deps
+    .db('deliveries')
+    .where({ document_id: documentId, destination_id: destinationId })
+    .first('receipt')
+  return { path: payload.location, bytesSent: 0, answer: { ...delivered?.receipt?.target, body: foundInPlace } }
 }
 
 const payloadOf = async (

@@ -62,6 +62,19 @@ export const planExisting = async (
     begin_as: 'delivery',
     begin_at: due,
   })
+  // A document that its home did not have when it was looked at.
+  await trx.raw(
+    `
+    insert into home_waiting (document_id, repository_id, due_at)
+    select documents.id, repository_id, now() + home_after_days * interval '1 day'
+    from documents
+    join repositories on repositories.id = repository_id
+    where documents.id = :documentId
+      and home_destination_id = :destinationId
+    on conflict (document_id) do nothing
+    `,
+    { documentId, destinationId },
+  )
   // The trigger of deliveries does this when a status changes.
   await trx.raw(
     `

@@ -29,6 +29,9 @@ export const settingsBounds = {
   receiver_max_requests_per_minute: { min: 1 },
 } satisfies Record<string, Bounds>
 
+/** Bounds of the time for which the relay keeps a content that its home has, in days. */
+export const homeAfterDaysBounds = { min: 0, max: 3_650 }
+
 /** Bounds of the silence after which a notification announces a source, in hours. */
 export const silenceHoursBounds = { min: 1, max: 30 * 24 }
 

@@ -16,6 +16,8 @@ export const incidentEvents = {
   'enrichment.failing': 'The calls of an enrichment fail for its latest documents: they are delivered without business data',
   'upstream.failing':
     'The earlier content server of a repository has failed for 5 minutes: documents that only it has, and new ones, are answered with 503',
+  'content.altered':
+    'A destination that alone has contents does not have some of them any more, or has other bytes: reads of these documents are answered with 503',
   'event_subscription.failing':
     'The receiver of an event subscription has not accepted the next event for 15 minutes, or has answered 410 and so stopped the subscription',
 } as const
@@ -60,7 +62,7 @@ export const noticeData = z
     count: z
       .int()
       .describe(
-        'Failed attempts in a row, failed or held deliveries, discarded documents, refused requests, or documents without business data; 1 for other incidents.',
+        'Failed attempts in a row, failed or held deliveries, discarded documents, refused requests, or documents without business data or with altered contents; 1 for other incidents.',
       ),
     destination: z.object({ id: z.string(), name: z.string(), type: z.string() }).meta({ id: 'NoticeDestination' }).optional(),
     repository: z.object({ id: z.string(), repo_id: z.string() }).meta({ id: 'NoticeRepository' }).optional(),

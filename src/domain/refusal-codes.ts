@@ -49,6 +49,10 @@ export const refusals = {
     status: 503,
     remedy: 'Restore the content server that the repository names as its upstream, or correct the upstream. The answer says what it did.',
   },
+  home_failed: {
+    status: 503,
+    remedy: 'Restore the destination that is the home of the repository, or the document there. The answer says what was found.',
+  },
   quota_exceeded: { status: 507, remedy: 'Raise receiver_max_bytes in the settings, or let retention remove content that was delivered.' },
   loop_detected: { status: 508, remedy: 'Correct the url of the destination that leads back to the relay.' },
 } as const satisfies Record<string, { status: number; remedy: string }>

@@ -11,6 +11,7 @@ import { describeReconciled, type Reconcile } from '../delivery/reconcile.ts'
 import type { Release } from '../delivery/release.ts'
 import { settleEarlyMetadata } from '../delivery/set-metadata.ts'
 import type { CallLines } from '../delivery/wake.ts'
+import type { MoveHome } from '../home/move.ts'
 import type { CheckUpstreams } from '../migration/failures.ts'
 import { describeChecked, type CheckIncidents } from '../notifications/check-incidents.ts'
 import { computeAggregates } from '../observe/aggregates.ts'
@@ -33,6 +34,7 @@ export interface MaintenanceDeps extends ManifestDeps, CopyDeps {
   reconcile: Reconcile
   checkIncidents: CheckIncidents
   checkUpstreams: CheckUpstreams
+  moveHome: MoveHome
   /** Starts the workflows of running migrations, unless they are open. @returns their number */
   startMigrations(): Promise<number>
   findConnector: FindConnector
@@ -132,6 +134,15 @@ const jobs: readonly MaintenanceJob[] = [
     intervalMs: 15 * minuteMs,
     run: async (deps, { now, signal }) =>
       `${await makeManifests(deps, now, signal)}, ${await copyManifests(deps, signal)} copied to destinations`,
+  },
+  {
+    name: 'move-home',
+    description: 'Removes contents that are at the home of their repository, after it has read them there, and reads altered ones again',
+    intervalMs: 10 * minuteMs,
+    run: async ({ moveHome }, { now, signal }) => {
+      const { moved, waiting, checked } = await moveHome(now, signal)
+      return `${moved} contents left for their home, ${waiting} wait, ${checked} altered ones read again`
+    },
   },
   {
     name: 'create-partitions',

@@ -24,6 +24,7 @@ import {
 import { findHoldingConnections } from './connection-conditions.ts'
 import { findExpiringCredentials, findFailedDeliveries, findFailingDestinations } from './destination-conditions.ts'
 import { findFailingEnrichments } from './enrichment-conditions.ts'
+import { findAlteredContents } from './home-conditions.ts'
 import { findRefusedSources } from './refused-sources.ts'
 import { findExpiringCertificates, findFailingUpstreams, findNotConnected, findSilentSources } from './repository-conditions.ts'
 import { findFailingSubscriptions } from './subscription-conditions.ts'
@@ -368,5 +369,6 @@ const findConditions: Record<IncidentEvent, FindConditions> = {
   'connection.holding': findHoldingConnections,
   'enrichment.failing': findFailingEnrichments,
   'upstream.failing': findFailingUpstreams,
+  'content.altered': findAlteredContents,
   'event_subscription.failing': findFailingSubscriptions,
 }

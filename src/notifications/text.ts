@@ -62,6 +62,11 @@ const summaries: Record<IncidentEvent, Record<Transition, (subject: Subject) => 
       `The upstream of repository ${repository?.repoId} fails: documents that only it has, and new ones, are answered with 503.`,
     closed: ({ repository }) => `The upstream of repository ${repository?.repoId} no longer fails.`,
   },
+  'content.altered': {
+    opened: (subject) =>
+      `Destination ${destinationName(subject)} does not have the content of ${few(subject.count, 'document', 'documents')} as it was delivered, and nobody else has it.`,
+    closed: (subject) => `Destination ${destinationName(subject)} has every content again as it was delivered.`,
+  },
   'event_subscription.failing': {
     opened: ({ subscription, destination, count, error }) =>
       error?.code === goneReceiver
@@ -90,6 +95,7 @@ export const consolePathOf = (
     'connection.holding': `connections/${connection?.id}`,
     'enrichment.failing': `enrichments/${enrichment?.id}?document=${document?.id}`,
     'upstream.failing': `repositories/${repository?.id}`,
+    'content.altered': `documents/${document?.id}`,
     'event_subscription.failing': `subscriptions/${subscription?.id}`,
   }
   return paths[event]

@@ -147,7 +147,7 @@ export const createTestDestinations = (deps: TestDeps) => {
     test: async (workspaceId: string, id: string, signal: AbortSignal): Promise<TestResult> => {
       const stored = await destinations.find(workspaceId, id)
       const { connectorType, config, credentialsSealed } = stored
-      const result = await tryStored(workspaceId, stored, signal)
+      const result = await tryStored(workspaceId, stored, signal, await destinations.probeHome(id))
       if (result.status === 'success') await destinations.markConnected(workspaceId, id)
       const { pinned = {} } = result
       if (Object.keys(pinned).length > 0) {
@@ -177,7 +177,7 @@ export const createTestDestinations = (deps: TestDeps) => {
       const changed = { config, credentials: credentials as OpenObject }
       checkTarget(connector, changed, workspace)
       await requireEncryption(deps, connector, changed)
-      return testTarget(deps, connector, changed, { workspace, disconnected: signal })
+      return testTarget(deps, connector, changed, { workspace, disconnected: signal }, await destinations.probeHome(id))
     },
   }
 }

@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { notFound } from '../base/refusals.ts'
+import { AppError } from '../base/errors.ts'
+import { notFound, validationFailed } from '../base/refusals.ts'
+import { placeKeysOf } from '../connectors/index.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
@@ -10,6 +12,8 @@ import { closeCircuit, endPause } from '../delivery/circuit.ts'
 import { asColumns, snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
 import { circuitStates } from '../domain/circuit.ts'
 import { timestamp } from '../domain/date-range.ts'
+import { findHomeUse } from '../home/copies.ts'
+import { createProbeHome } from '../home/probe.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { activity, name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
@@ -135,6 +139,25 @@ const lockGate = async (trx: Transaction, destinationId: string): Promise<void> 
   await trx('destination_gates').select('destination_id').where({ destination_id: destinationId }).forUpdate()
 }
 
+/** @throws AppError 409 if contents are at a destination only, or may soon be */
+const requireNoHome = async (trx: Transaction, { id, name }: Destination): Promise<void> => {
+  const { repoIds, hasContents } = await findHomeUse(trx, id)
+  if (repoIds.length > 0) {
+    throw new AppError('conflict', `Destination ${name} is the home of ${repoIds.join(', ')}. Give the repositories another home, or none.`)
+  }
+  if (hasContents) throw new AppError('conflict', `Destination ${name} alone has the contents of documents, which would be lost.`)
+}
+
+/** @throws AppError 422 if documents whose content is at a destination only would no longer be found there */
+const requireSamePlace = async (trx: Transaction, { id, connectorType }: Destination, changed: readonly string[]): Promise<void> => {
+  const moved = placeKeysOf(connectorType)
+    .map((key) => `config.${key}`)
+    .filter((path) => changed.includes(path))
+  if (moved.length === 0 || !(await findHomeUse(trx, id)).hasContents) return
+  const message = 'cannot be changed: the destination alone has the contents of documents, which the relay would no longer find there'
+  throw validationFailed(moved.map((path) => ({ path, message })))
+}
+
 /** Ends what is sent to a destination, in the transaction that deletes it. */
 export type OnDestinationDelete = (trx: Transaction, workspaceId: string, destinationId: string, actor: AuditActor) => Promise<void>
 
@@ -144,6 +167,8 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
   const find = (workspaceId: string, id: string): Promise<Destination> => destinationKind.find(db, workspaceId, id)
   return {
     find,
+
+    probeHome: createProbeHome(db),
 
     /** Returns the name of a workspace, on which depends what the operator allows. */
     workspaceName: (workspaceId: string): Promise<string> => workspaceNameOf(db, workspaceId),
@@ -205,6 +230,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
         const wanted = change(current)
         const changed = changedNames(current, wanted)
         if (changed.length === 0) return current
+        await requireSamePlace(trx, current, changed)
         const { name, config, credentials } = wanted
         await trx('destinations')
           .where({ id })
@@ -272,6 +298,7 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
         const workspace = await lockRouting(trx, workspaceId)
         const deleted = await destinationKind.find(trx, workspaceId, id)
         check?.(deleted)
+        await requireNoHome(trx, deleted)
         const removal = await findRemoval(trx, 'destination', id, keepConnections)
         const predicate = `was deleted.${removalSentence(removal)}`
         await recordOf(trx, workspaceId, 'destination.deleted', deleted, predicate, snakeCased(removal), actor)

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { deleteCertificatesOf } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { isReadable } from '../connectors/index.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { isDuplicate } from '../db/errors.ts'
@@ -11,6 +12,7 @@ import { snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { configuredKind, only, type ChangeOf, type Configured } from '../workspace/configured-kind.ts'
 import { activity, repositoryValues, type newRepository } from '../workspace/inputs.ts'
+import { requireDestination } from '../workspace/required-destination.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
 import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
@@ -114,6 +116,12 @@ const changedSecrets = (keyRing: KeyRing, owner: { workspaceId: string; id: stri
   return (['private_key', 'proxy_url'] as const).filter((name) => before![name] !== after![name]).map((name) => `upstream.${name}`)
 }
 
+const homes = { types: 'that can be read, and neither email nor webhook', isOne: isReadable }
+
+/** @throws `AppError` 422 if the home of a repository cannot keep contents. `lockRouting` keeps it from being deleted */
+const requireHome = (trx: Transaction, workspaceId: string, id: string) =>
+  requireDestination(trx, workspaceId, id, homes, 'home_destination_id')
+
 export const createRepositories = (db: Database) => {
   /** @throws `AppError` 404 */
   const find = (workspaceId: string, id: string): Promise<SealedRepository> => repositoryKind.find(db, workspaceId, id)
@@ -168,6 +176,10 @@ export const createRepositories = (db: Database) => {
       const columns = repositoryKind.columnsOf(repositoryKind.valuesOf({ ...values, upstream: sealed.upstream }))
       try {
         return await db.transaction(async (trx) => {
+          if (values.homeDestinationId !== null) {
+            await lockRouting(trx, workspaceId)
+            await requireHome(trx, workspaceId, values.homeDestinationId)
+          }
           await trx('repositories').insert({
             id,
             workspace_id: workspaceId,
@@ -203,8 +215,11 @@ export const createRepositories = (db: Database) => {
         await requireUsableProxy({ outbound }, upstream)
       }
       return db.transaction(async (trx) => {
+        const home = change.homeDestinationId ?? undefined
+        if (home !== undefined) await lockRouting(trx, workspaceId)
         const current = await lock(trx, workspaceId, id)
         check?.(current)
+        if (home !== undefined) await requireHome(trx, workspaceId, home)
         const sealed = upstream === undefined ? current : sealUpstream(keyRing, { workspaceId, repositoryId: id }, current, upstream)
         const wanted = repositoryKind.valuesOf({ ...change, upstream: sealed.upstream })
         const others = changedSecrets(keyRing, { workspaceId, id }, current, sealed)

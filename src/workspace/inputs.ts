@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { isPlainText } from '../base/text.ts'
 import { connectorTypes } from '../connectors/index.ts'
-import { quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
+import { homeAfterDaysBounds, quietSecondsBounds, silenceHoursBounds } from '../domain/bounds.ts'
 import { codePages } from '../domain/code-pages.ts'
 import { eventIdPattern, eventNames } from '../domain/events.ts'
 import { incidentEventNames, incidentEvents } from '../domain/notices.ts'
@@ -87,6 +87,20 @@ const repositoryFields = {
       'The encoding of names that are not UTF-8: names of components, and the business object in headers. Systems without Unicode send such names.',
     )
     .default('windows-1252'),
+  home_destination_id: z
+    .string()
+    .nullable()
+    .describe(
+      'The id of the destination that keeps the contents of delivered documents in place of the relay, of a type that can be read: not `email` or ' +
+        '`webhook`. What the source system reads is fetched from there. Null if the relay keeps them.',
+    )
+    .default(null),
+  home_after_days: z
+    .int()
+    .min(homeAfterDaysBounds.min)
+    .max(homeAfterDaysBounds.max)
+    .describe('How many days after its delivery to the home a content is removed from the relay.')
+    .default(30),
   upstream: upstream.default(null),
 }
 

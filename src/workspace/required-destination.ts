@@ -7,6 +7,7 @@ export const requireDestination = async (
   workspaceId: string,
   destinationId: string,
   accepts: { types: string; isOne(type: string): boolean },
+  path = 'destination_id',
 ): Promise<void> => {
   const found = await trx('destinations')
     .select<{ connectorType: string }>('connector_type as connectorType')
@@ -17,5 +18,5 @@ export const requireDestination = async (
   const message = found
     ? `must be a destination of the type ${accepts.types}; this one is of the type ${found.connectorType}`
     : 'there is no such destination in this workspace'
-  throw validationFailed([{ path: 'destination_id', message }])
+  throw validationFailed([{ path, message }])
 }

@@ -141,6 +141,7 @@ export const createResources = ({ db, store, certificate }: World) => {
     // A notification is not sent to a destination of any other type.
     destination_id: webhook,
     destination_ids: destination,
+    home_destination_id: destination,
     user_id: member,
     // A cursor.
     after: async (tenant) => (await tenant.call('GET', '/events?per_page=1')).json.meta.next_cursor,

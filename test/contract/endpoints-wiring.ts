@@ -185,6 +185,8 @@ const repositories: Row[] = [
               signed_parameter_order: 'fixed',
               accepts_mcreate: true,
               code_page: 'windows-1252',
+              home_destination_id: null,
+              home_after_days: 30,
               upstream: null,
               active_certificates: 0,
               last_request_at: null,

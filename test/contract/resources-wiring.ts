@@ -173,6 +173,8 @@ const repository = {
   signed_parameter_order: 'fixed',
   accepts_mcreate: true,
   code_page: 'windows-1252',
+  home_destination_id: null,
+  home_after_days: 30,
   upstream: null,
   active_certificates: count,
   last_request_at: time,

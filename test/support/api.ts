@@ -22,6 +22,7 @@ import { createSealedQueries } from '../../src/capture/redact.ts'
 import { createReplay, type Replay } from '../../src/capture/replay.ts'
 import { createCheckRepository } from '../../src/check-source/check-repository.ts'
 import { createConnectors } from '../../src/connectors/index.ts'
+import { createOpenCredentials } from '../../src/connectors/target.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import type { ContentStore, Stores } from '../../src/content/store.ts'
@@ -32,6 +33,7 @@ import type { BulkPage } from '../../src/delivery/bulk-page.ts'
 import { createEndCheck } from '../../src/delivery/end-check.ts'
 import type { RelayState } from '../../src/domain/relay-state.ts'
 import { createTry } from '../../src/enrichment/try.ts'
+import { createHomeStore, type HomeStoreDeps } from '../../src/home/store.ts'
 import { refuseUnknown } from '../../src/http/errors.ts'
 import { maxHeaderBytes } from '../../src/http/limits.ts'
 import { createMalformedRequests } from '../../src/http/malformed-requests.ts'
@@ -80,6 +82,7 @@ export interface ApiOptions {
     receiver?: Partial<ReceiverLimits>
     bridge?: BridgeDeps['limits']
     upstream?: Partial<typeof upstreamLimits>
+    home?: Pick<HomeStoreDeps, 'readLimits' | 'turns'>
     upstreamWaits?: NonNullable<ReadThroughDeps['waits']>
   }
 }
@@ -146,7 +149,9 @@ export const startApi = async (
   const useCases = apiUseCases(share, { config, findConnector, keyRing, outbound, relayWatch })
   const authenticator = openAuthenticator({ ...useCases.apiKeys, find: createFindInTurn(useCases.apiKeys.find) }, config)
   const writeTo = openStore(db)
-  const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo })
+  const calling = { config, findConnector, openCredentials: createOpenCredentials(keyRing), outbound, installation: useCases.installation }
+  const home = createHomeStore({ ...calling, db, log, ...limits.home })
+  const stores = createSegmentedStores(db, { [writeTo.kind]: writeTo, home })
   const captures = createCaptureQueue(createCaptureStore(db), config, log, { writeIntervalMs: 20 })
   const sealedQueries = createSealedQueries(keyRing)
   const threads = createThreads()

@@ -48,6 +48,7 @@ export const createMaintenanceDeps = (
     callLines: createCallLines(db, config, launcher.launch),
     checkIncidents: createCheckIncidents(db, config),
     checkUpstreams: createCheckUpstreams(upstreamFailures, createUpstreams({ outbound, keyRing, installation }), upstreamDocuments),
+    moveHome: async () => ({ moved: 0, waiting: 0, checked: 0 }),
     startMigrations: createStartMigrations(db, async () => {}),
     reconcile: createReconcile(db, temporal, createBulkRetries(db), launcher.sendAll, config),
     config,

@@ -38,7 +38,8 @@ export const startTcpProxy = async (targetPort: number, fault: Fault = { kind: '
       socket.on('close', () => sockets.delete(socket))
     }
     client.on('close', () => upstream.destroy())
-    upstream.on('close', () => client.destroy())
+    // What the target has sent before it closed arrives.
+    upstream.on('close', () => client.destroySoon())
     if (fault.kind === 'slow') {
       void forwardSlowly(client, upstream, fault.bytesPerSecond)
       void forwardSlowly(upstream, client, fault.answerBytesPerSecond)

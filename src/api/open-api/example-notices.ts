@@ -45,6 +45,7 @@ const subjects = {
   'connection.holding': { connection: { id: exampleIds.connection, name: names.connection } },
   'enrichment.failing': { enrichment: { id: exampleIds.enrichment, name: names.enrichment }, document: failedDocument },
   'upstream.failing': ofRepository,
+  'content.altered': { destination: subject, error: { code: 'content_altered' }, document: failedDocument },
   'event_subscription.failing': {
     subscription: { id: exampleIds.event_subscription, name: names.eventSubscription },
     destination: { id: operationsId, name: 'Operations', type: 'webhook' },

@@ -65,6 +65,7 @@ export const exampleValues: Record<string, unknown> = {
   fields: { vendor: 'Acme Ltd' },
   fingerprint_sha1: '9cb92e54815e08f10f2177f40ab7633dcb9c3e10',
   fingerprint_sha256: 'a16e0d945f3bc872119e4d076bf2583c90ade41f7a26b5c308df61942b7ef05d',
+  home_destination_id: exampleIds.destination,
   http_method: 'PUT',
   incident_id: incidentId,
   issuer: 'CN=SAP,O=ACME,C=DE',

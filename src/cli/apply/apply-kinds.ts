@@ -106,10 +106,12 @@ export const keysOfFile = ({ trx, workspaceId, wanted, state, run }: Target): Ki
 
 export const repositoriesOfFile = ({ trx, workspaceId, wanted, state, run }: Target): Kind<WantedRepository, OpenedRepository> => {
   const repositories = createRepositories(trx)
-  const valuesOf = ({ upstream: given, ...item }: WantedRepository) => {
+  const valuesOf = ({ upstream: given, home, ...item }: WantedRepository) => {
     const { private_key: privateKey, ...upstream } = given ?? {}
     return {
-      ...toCamelCase(repository.omit({ upstream: true }), item),
+      ...toCamelCase(repository.omit({ upstream: true, home: true }), item),
+      // A destination that could not be created has been reported.
+      homeDestinationId: home && (state.destinations.find(({ name }) => name === home)?.id ?? ''),
       upstream: given && { ...toCamelCase(upstreamFields, upstream as StoredUpstream), privateKey },
     }
   }
@@ -129,7 +131,7 @@ export const repositoriesOfFile = ({ trx, workspaceId, wanted, state, run }: Tar
         ...(url !== null && loginOf(url) === 'given' && { proxy_url: new URL(url).href }),
       }
       return [
-        ...listDifferences(repositoryKind.valuesOf(current), {
+        ...listDifferences(inFile(repositoryKind, current, state), {
           ...item,
           upstream: given && { ...upstream, proxy_url: url === null ? null : proxyAddressOf(url) },
         }),

@@ -76,8 +76,9 @@ const applyWorkspace = async (trx: Transaction, wanted: WantedWorkspace, run: Ru
   await applySettings(target)
   const pruneMembers = await applyKind(target, membersOfFile(target))
   const pruneKeys = await applyKind(target, keysOfFile(target))
-  const pruneRepositories = await applyKind(target, repositoriesOfFile(target))
   const pruneDestinations = await applyKind(target, destinationsOfFile(target))
+  const homed: Target = { ...target, state: await readState(trx, found.id, run) }
+  const pruneRepositories = await applyKind(homed, repositoriesOfFile(homed))
   // Their ids are known now, of new ones too.
   const linked: Target = { ...target, state: await readState(trx, found.id, run) }
   const pruneConnections = await applyKind(linked, connectionsOfFile(linked))

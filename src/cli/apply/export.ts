@@ -78,7 +78,7 @@ const describeWorkspace = (db: Database, workspace: Workspace, variables: Set<st
         members: state.members.map(memberInFile),
         api_keys: keys.filter((key, index) => keys.findIndex((other) => isDeepStrictEqual(other, key)) === index),
         repositories: state.repositories.map((each) => {
-          const { upstream, ...described } = repositoryKind.valuesOf(each)
+          const { upstream, ...described } = inFile(repositoryKind, each, state)
           if (upstream === null) return described
           const hasSecrets = each.upstreamSecretsSealed !== null
           const opened = Object.keys(each.secrets).length > 0 ? each.secrets : undefined

@@ -17,6 +17,7 @@ interface Reference {
 /** What the API refers to by ids, and the file by names. */
 const references: readonly Reference[] = [
   { inFile: 'destination', inApi: 'destination_id', objects: ({ destinations }) => destinations },
+  { inFile: 'home', inApi: 'home_destination_id', objects: ({ destinations }) => destinations },
   { inFile: 'destinations', inApi: 'destination_ids', objects: ({ destinations }) => destinations },
   {
     inFile: 'repositories',
@@ -27,7 +28,7 @@ const references: readonly Reference[] = [
 
 /** Replaces what is found in one value or a list, and leaves out the rest. */
 const replaced = (value: unknown, find: (each: unknown) => string | undefined): unknown =>
-  Array.isArray(value) ? value.flatMap((each) => find(each) ?? []) : find(value)
+  value === null ? null : Array.isArray(value) ? value.flatMap((each) => find(each) ?? []) : find(value)
 
 /** Returns an object as the file describes it. The destination of an event subscription may have been deleted: its name is then missing. */
 export const inFile = (kind: { valuesOf(row: object): Named }, row: object, state: Referenced): Named => {

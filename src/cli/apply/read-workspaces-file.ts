@@ -92,9 +92,10 @@ export const issuesOf = (thrown: unknown, at: string): ErrorDetail[] => {
   if (!(thrown instanceof AppError)) throw thrown
   // The file names the destination of a notification, the API its id.
   return (
-    thrown.details?.map(({ path, message }) => ({ path: `${at}.${path.replace(/^destination_id$/, 'destination')}`, message })) ?? [
-      { path: at, message: thrown.message },
-    ]
+    thrown.details?.map(({ path, message }) => ({
+      path: `${at}.${path.replace(/^destination_id$/, 'destination').replace(/^home_destination_id$/, 'home')}`,
+      message,
+    })) ?? [{ path: at, message: thrown.message }]
   )
 }
 

@@ -35,7 +35,14 @@ const apiKey = newKeyFields.extend({
 const proxyUrl = upstreamFields.shape.proxy_url
 const noProxyUrl = 'must be an http or https address of a proxy without user and password, or { env: NAME } or { file: PATH }'
 const withoutLogin = z.string().refine((text) => proxyUrl.safeParse(text).success && loginOf(text) === 'none', noProxyUrl)
-export const repository = newRepository.extend({
+export const repository = newRepository.omit({ home_destination_id: true }).extend({
+  home: z
+    .string()
+    .nullable()
+    .default(null)
+    .describe(
+      'The name of the destination that keeps the contents of delivered documents in place of the relay. Null if the relay keeps them.',
+    ),
   status: repositoryStatus.default('active'),
   upstream: upstreamFields
     .extend({

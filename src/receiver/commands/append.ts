@@ -26,20 +26,22 @@ const appendLocked = async (context: CommandContext, answer: Answer, deps: Comma
   const added = readBody(exchange.request, { ...deps.limits, RELAY_DOCUMENT_MAX_BYTES: remainingBytes, quota })
 
   const basedOn = stored.content
-  const plan = await deps.planAppend(basedOn)
-  const source = plan.merged.length > 0 ? concatenate(stored.store.read(basedOn, { start: plan.startByte }), added) : added
+  // What is at its home is brought back: the next delivery there would replace the bytes that a segment extends.
+  const isBroughtBack = stored.store.placeOf !== undefined
+  const plan = isBroughtBack ? { startByte: 0, merged: [] } : await deps.planAppend(basedOn)
+  const source = isBroughtBack || plan.merged.length > 0 ? concatenate(stored.store.read(basedOn, { start: plan.startByte }), added) : added
   const content = await deps.contents.writeTo.write(repository.workspace.id, source)
   const addedBytes = plan.startByte + content.sizeBytes - basedOn.sizeBytes
   const isEmpty = addedBytes === 0
   // The content of the component, and not the segment, which a later append may merge.
-  const pieces = isEmpty ? [] : [{ contentId: basedOn.id, start: basedOn.sizeBytes, sizeBytes: addedBytes }]
+  const pieces = isEmpty ? [] : [{ contentId: isBroughtBack ? content.id : basedOn.id, start: basedOn.sizeBytes, sizeBytes: addedBytes }]
   try {
     const outcome = await deps.append({
       repository,
       docId: command.get('docId'),
       compId: component.compId,
       basedOn,
-      segment: isEmpty ? null : { ...plan, content },
+      segment: isEmpty ? null : { ...plan, content, isWhole: isBroughtBack },
       receivedAt: exchange.request.receivedAt,
       capture: await exchange.prepareCapture(answer, pieces),
     })

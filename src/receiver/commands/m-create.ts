@@ -42,7 +42,7 @@ export const mCreate: CommandHandler = async (context, deps): Promise<Answer> =>
       const { code, cause } = refusal
       const failure = { request_id: requestId, doc_id: docId, code, err: cause }
       deps.log[code === 'internal_error' ? 'error' : 'warn'](failure, 'failed to create one document of an mCreate')
-      if (code === 'unavailable' || code === 'upstream_failed') unavailable = refusal
+      if (code === 'unavailable' || code === 'upstream_failed' || code === 'home_failed') unavailable = refusal
       return failed(docId, refusal)
     }
   }

@@ -44,6 +44,7 @@ const typeOf: Record<string, string> = {
   connection_id: 'connection',
   destination_id: 'destination',
   destination_ids: 'destination',
+  home_destination_id: 'destination',
   document_id: 'document',
   document_ids: 'document',
   enrichment_id: 'enrichment',
