@@ -3,8 +3,8 @@ import { refusals } from '../../src/domain/refusal-codes.ts'
 
 const rowsOf = async (page: string) =>
   (await readFile(new URL(`../../docs/${page}`, import.meta.url), 'utf8')).split('\n').flatMap((line) => {
-    const [, code, status] = /^\| `([a-z_]+)` \| (\d{3}) \|/.exec(line) ?? []
-    return code === undefined ? [] : [[code, Number(status)] as const]
+    const [, codes, status] = /^\| (`[a-z_]+`(?:, `[a-z_]+`)*) \| (\d{3}) \|/.exec(line) ?? []
+    return (codes?.match(/[a-z_]+/g) ?? []).map((code) => [code, Number(status)] as const)
   })
 const known = Object.entries(refusals).map(([code, { status }]) => [code, status] as const)
 

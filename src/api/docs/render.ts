@@ -49,14 +49,16 @@ const wordsOf = (tokens: readonly Token[] = []): string =>
     .replaceAll(/\s+/g, ' ')
     .trim()
 
-// In the page of errors, each row has the id that `doc_url` of an error names.
+// In the page of errors, each code has the id that `doc_url` of an error names.
 const generatedTable = /<!-- (api|delivery|source) error codes: [^>]*-->(.*?)<!-- end -->/gs
 const withRowIds = (html: string): string =>
   html.replaceAll(generatedTable, (_, name: string, table: string) =>
-    table.replaceAll(/<tr>\n<td>(<code>(\w+)<\/code>)<\/td>/g, (_row, code: string, word: string) => {
-      const id = `${name === 'api' ? '' : `${name}-`}${word}`
-      return `<tr id="${id}">\n<td><a href="#${id}">${code}</a></td>`
-    }),
+    table.replaceAll(/(?<=<tr>\n<td>)(?:<code>\w+<\/code>(?:, )?)+(?=<\/td>)/g, (codes) =>
+      codes.replaceAll(/<code>(\w+)<\/code>/g, (code, word: string) => {
+        const id = `${name === 'api' ? '' : `${name}-`}${word}`
+        return `<a id="${id}" href="#${id}">${code}</a>`
+      }),
+    ),
   )
 
 /** Returns a page of the documentation as HTML. Only files of this repository are rendered: their HTML is taken as it stands. */
