@@ -167,7 +167,7 @@ const countIn = (totals: Map<string, Totals>, { repoId, sizeBytes, status }: Doc
   totals.set(repoId, counted)
 }
 
-const rowsPerPage = 1_000
+const rowsPerPage = 2_000
 
 /**
  * The documents whose ids were made on the day, in the order of their receipt. A request is received when it begins: the index is read from a day
@@ -185,14 +185,15 @@ async function* documentPages(db: Database, { workspaceId, day }: ManifestSubjec
         where workspace_id = :workspaceId
           and (received_at, id) > (:afterTime::timestamptz, :afterId)
           and received_at < :before::timestamptz
-          and id >= :first
-          and id < :next
+          -- Concatenated, so that the index of the workspace is read and not the one of all documents.
+          and id || '' >= :first
+          and id || '' < :next
         order by received_at, id
         limit :limit
       )
       select
-        page.id, repo_id as "repoId", doc_id as "docId", received_at as "receivedAt", received_at::text as "receivedExactly", page.size_bytes as "sizeBytes", page.status,
-        content_id is not null as "isKept", superseded_at as "supersededAt",
+        page.id, repo_id as "repoId", doc_id as "docId", received_at as "receivedAt", received_at::text as "receivedExactly",
+        page.size_bytes as "sizeBytes", page.status, content_id is not null as "isKept", superseded_at as "supersededAt",
         encode(case when appends = 0 then sha256 else appended_sha256 end, 'hex') as sha256
       from page
       left join contents on contents.id = content_id
@@ -232,7 +233,7 @@ const deliveriesOf = async (db: Database, documents: DocumentRow[]): Promise<Del
   return rows
 }
 
-type ReceiptRow = Pick<DeliveryRow, 'documentId' | 'destinationId' | 'kind'> & { attemptId: string; receipt: Receipt }
+type ReceiptRow = Pick<DeliveryRow, 'documentId' | 'destinationId' | 'kind'> & { receipt: Receipt }
 
 // A worker repeats the record of an attempt for two minutes.
 const recordMaxMs = 10 * 60_000
@@ -245,38 +246,39 @@ async function* receiptPages(
   const { start, end } = boundsOf(day)
   let after = idPrefixAt(new Date(start.getTime() - attemptMaxMs - recordMaxMs))
   for (;;) {
-    const { rows } = await db.raw<{ rows: ReceiptRow[] }>(
+    const { rows } = await db.raw<{ rows: (Omit<ReceiptRow, 'receipt'> & { attemptId: string; receipt: Receipt | null })[] }>(
       `
+      with page as materialized (
+        select id, document_id, destination_id
+        from delivery_attempts
+        where workspace_id = :workspaceId
+          and id > :after
+          and id < :next
+          and outcome = 'delivered'
+          and document_id < :first
+        order by id
+        limit :limit
+      )
       select
-        delivery_attempts.id as "attemptId", deliveries.document_id as "documentId", deliveries.destination_id as "destinationId",
-        connector_type as kind, receipt
-      from delivery_attempts
-      join deliveries
-        on deliveries.document_id = delivery_attempts.document_id
-        and deliveries.destination_id = delivery_attempts.destination_id
-      join destinations on destinations.id = deliveries.destination_id
-      where delivery_attempts.workspace_id = :workspaceId
-        and delivery_attempts.id > :after
-        and delivery_attempts.id < :next
-        and outcome = 'delivered'
-        and delivery_attempts.document_id < :first
-        and receipt ->> 'attempt_id' = delivery_attempts.id
-        and receipt ->> 'answered_at' >= :start
-        and receipt ->> 'answered_at' < :end
-      order by delivery_attempts.id
-      limit :limit
+        page.id as "attemptId", page.document_id as "documentId", page.destination_id as "destinationId", connector_type as kind,
+        case when receipt ->> 'attempt_id' = page.id then receipt end as receipt
+      from page
+      -- With offset 0, each is looked up: the planner would read all deliveries instead.
+      left join lateral (
+        select receipt
+        from deliveries
+        where deliveries.document_id = page.document_id
+          and deliveries.destination_id = page.destination_id
+        offset 0
+      ) as delivery on true
+      left join destinations on destinations.id = page.destination_id
+      order by page.id
       `,
-      {
-        workspaceId,
-        after,
-        next: idPrefixAt(end),
-        first: idPrefixAt(start),
-        start: start.toISOString(),
-        end: end.toISOString(),
-        limit: rowsPerPage,
-      },
+      { workspaceId, after, next: idPrefixAt(end), first: idPrefixAt(start), limit: rowsPerPage },
     )
-    if (rows.length > 0) yield rows
+    const isOfDay = ({ answered_at: at }: Receipt) => at >= start.toISOString() && at < end.toISOString()
+    const found = rows.flatMap(({ receipt, ...row }) => (receipt && isOfDay(receipt) ? [{ ...row, receipt }] : []))
+    if (found.length > 0) yield found
     const last = rows.at(-1)
     if (!last || rows.length < rowsPerPage) return
     after = last.attemptId
