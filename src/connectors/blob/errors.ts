@@ -5,7 +5,7 @@ import { DeliveryError, type Target, type TargetAnswer } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { codeRows, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
+import { codeRows, gatewayRow, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { BlobConfig, BlobCredentials } from './schema.ts'
 
@@ -64,7 +64,7 @@ const requestErrors: Record<string, string> = {
 /** The answers after which nothing is sent again. */
 export const blobFinalAnswers: readonly FinalAnswer[] = [
   ...[credentialErrors, accessErrors, containerErrors, pathErrors, requestErrors].flatMap((meanings) => codeRows(meanings)),
-  ...Object.entries(gatewayStatuses).map(([answer, meaning]) => ({ answer, meaning })),
+  gatewayRow,
 ]
 
 // A blob of the name exists, and it is not the content of the request that is refused.

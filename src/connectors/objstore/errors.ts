@@ -4,7 +4,7 @@ import { DeliveryError } from '../connector.ts'
 import type { FixedErrorCode } from '../error-codes.ts'
 import type { Refusal } from '../shared/earlier-copy.ts'
 import { toDeliveryError } from '../shared/errors.ts'
-import { codeRows, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
+import { codeRows, gatewayRow, gatewayStatuses, type FinalAnswer } from '../shared/final-answers.ts'
 import { deniesPlainly, saysBusy, saysClock, saysDamaged, saysFull } from '../shared/passing-words.ts'
 import { waitOf } from '../shared/retry-after.ts'
 import type { ObjstoreConfig } from './schema.ts'
@@ -101,7 +101,7 @@ export const objstoreFinalAnswers: readonly FinalAnswer[] = [
   { answer: '`AuthorizationHeaderMalformed`, `PermanentRedirect`', meaning: 'the bucket is in another region' },
   ...codeRows(pathErrors),
   ...codeRows(requestErrors),
-  ...Object.entries(gatewayStatuses).map(([answer, meaning]) => ({ answer, meaning })),
+  gatewayRow,
 ]
 
 // Codes that say several things: the message of the store tells which.

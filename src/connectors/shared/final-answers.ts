@@ -29,6 +29,11 @@ export const gatewayStatuses: Readonly<Record<number, string>> = {
   508: 'the request has come back to where it came from',
 }
 
+export const gatewayRow: FinalAnswer = {
+  answer: Object.keys(gatewayStatuses).join(', '),
+  meaning: 'what they mean [at a webhook](webhook.md#answers-that-are-final), also of a server on the way',
+}
+
 // With these, a server may mean a limit, a lock or a clock: it has no other status for that, or does not use it.
 const vagueStatuses = new Set([400, 403, 422])
 
