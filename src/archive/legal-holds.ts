@@ -44,14 +44,21 @@ export interface LegalHold {
 
 const columns = columnsAs('id, scope, repo_id, doc_id, erp_object_type, erp_object_id, reason, set_by, created_at')
 
-/** SQL: the holds that apply to a document, as rows of `legal_hold_keys`. @param document the name of a row of `documents` */
+/**
+ * SQL: the holds that apply to a document, as rows of `legal_hold_keys`. Each of its keys is looked up by itself: with `key = any (...)`, a
+ * planner without statistics reads all holds of the workspace for each document. A thousand documents beside 2,000 holds have taken 21 s.
+ * @param document the name of a row of `documents`
+ */
 export const holdsOf = (document: string) => `
       select hold_id
-      from legal_hold_keys
-      where legal_hold_keys.workspace_id = ${document}.workspace_id
-        and key = any (legal_hold_keys_of(${document}.repo_id, ${document}.doc_id, ${document}.erp_object_type, ${document}.erp_object_id))
-      -- Looked up for each document.
-      offset 0`
+      from unnest(legal_hold_keys_of(${document}.repo_id, ${document}.doc_id, ${document}.erp_object_type, ${document}.erp_object_id)) as own (key)
+      cross join lateral (
+        select hold_id
+        from legal_hold_keys
+        where legal_hold_keys.workspace_id = ${document}.workspace_id
+          and legal_hold_keys.key = own.key
+        offset 0
+      ) as found`
 
 /** SQL: nothing may remove the document. The only place that says so. */
 export const isOnHold = (document: string) => `exists (${holdsOf(document)})`
