@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
-import { createLegalHolds } from '../../src/archive/legal-holds.ts'
+import { createLegalHolds, isOnHold } from '../../src/archive/legal-holds.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { systemActor } from '../../src/db/audit.ts'
@@ -207,6 +207,12 @@ test('a document that only the upstream has cannot be deleted in a repository on
   const { delete: remove } = createArchiveDocuments(db)
   await expect(remove(workspace.repositoryId, 'OLD', undefined, 'has it')).rejects.toThrow('on legal hold')
   expect(await db('upstream_deletions').where({ repository_id: workspace.repositoryId })).toEqual([])
+})
+
+test('whether a document is on hold is looked up in the index by each of its keys, also without statistics', async () => {
+  const { rows } = await db.raw<{ rows: { 'QUERY PLAN': string }[] }>(`explain select id from documents where ${isOnHold('documents')}`)
+  const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
+  expect(plan).toMatch(/legal_hold_keys_pkey[^]*Index Cond: \(\(workspace_id = documents\.workspace_id\) AND \(key = own\.key\)\)/)
 })
 
 type Step =
