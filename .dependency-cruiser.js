@@ -46,7 +46,7 @@ export default {
       from: { path: '^(src/(main|cli/[^/]+-verbs|cli/(cli|context|output|stop-signal))|clients/check-source/src/check-options)\\.ts$' },
       to: {
         pathNot:
-          '^(src/cli/(cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(errors|text|version)|src/domain/bounds|src/security/levels|clients/check-source/src/(check|check-options))\\.ts$|/commander/|^(node:)?util$',
+          '^(src/cli/(cli|context|output|stop-signal|[^/]+-verbs|apply/change)|src/base/(count-of|errors|text|version)|src/domain/bounds|src/security/levels|clients/check-source/src/(check|check-options))\\.ts$|/commander/|^(node:)?util$',
         dependencyTypesNot: ['dynamic-import', 'type-only'],
       },
     },

@@ -26,7 +26,8 @@ export const temporalOfMachine = (dataDir: string): TemporalServer => {
     port,
     kill: async () => {
       await signal('SIGKILL')
-      while (former !== undefined && (await identifyProcess(former))) await pause(20)
+      const isRunning = async () => former !== undefined && (await identifyProcess(former)) !== undefined
+      while (await isRunning()) await pause(20)
     },
     /** Waits until the relay has started it. */
     start: async () => {

@@ -21,7 +21,7 @@ const StartFrom = ({ form }: { form: Form }) => {
   const [chosen, setChosen] = useState(firstReady)
   const choose = (name: string) => {
     setChosen(name)
-    const texts = textsOf(enrichmentFields(), readyEnrichments[name]!)
+    const texts = textsOf(enrichmentFields(), readyEnrichments[name])
     for (const path of startPaths) form.enter(path, texts[path]!)
   }
   return html`<div class="entry">

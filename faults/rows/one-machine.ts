@@ -6,7 +6,7 @@ import { databaseRows } from './database.ts'
 import { relayRows } from './relay.ts'
 import { temporalRows } from './temporal.ts'
 
-const shared = ['temporal-crashed', 'temporal-frozen', 'everything-killed', 'postgres-crashed', 'power-lost', 'postgres-disk-full']
+const shared = new Set(['temporal-crashed', 'temporal-frozen', 'everything-killed', 'postgres-crashed', 'power-lost', 'postgres-disk-full'])
 const restarts = 'an attempt whose record was lost with Temporal, PostgreSQL or the worker is made again'
 
 const onOneMachine = (row: Row): Row => ({
@@ -33,6 +33,6 @@ const portTaken: Row = {
 }
 
 export const oneMachineRows: Row[] = [
-  ...[...temporalRows, ...relayRows, ...databaseRows].filter(({ name }) => shared.includes(name)).map(onOneMachine),
+  ...[...temporalRows, ...relayRows, ...databaseRows].filter(({ name }) => shared.has(name)).map(onOneMachine),
   portTaken,
 ]

@@ -124,14 +124,24 @@ export const createHomeStore = (deps: HomeStoreDeps): ContentStore & { metrics: 
       const span = clampRange(content, range)
       if (!span) return Readable.from([])
       const left = new AbortController()
-      const stream = Readable.from(read(content, span, left.signal), { objectMode: false })
-      // A stream of a generator closes only after the step under way, which may wait for the home.
-      const close = stream._destroy.bind(stream)
-      stream._destroy = (error, done) => {
+      const chunks = read(content, span, left.signal)
+      const close = () => {
         left.abort()
-        close(error, done)
+        chunks.return(undefined).catch(() => {})
       }
-      return stream
+      // Not Readable.from: it closes only after the step under way, which may wait for the home.
+      return new Readable({
+        read() {
+          chunks.next().then(
+            ({ done, value }) => this.push(done ? null : value),
+            (thrown: Error) => this.destroy(thrown),
+          )
+        },
+        destroy: (error, done) => {
+          close()
+          done(error)
+        },
+      })
     },
     placeOf: async (contentId) => (await findHomeCopy(db, contentId))?.destination.id,
     // What is there is told by a read only.

@@ -195,7 +195,7 @@ const serving = 1
 
 const isServing = async (connection: Connection, health: Health): Promise<boolean> => {
   try {
-    return Number((await check(connection, health)).status) === serving
+    return (await check(connection, health)).status === serving
   } catch {
     return false
   }

@@ -236,6 +236,8 @@ test('an execution whose key was taken over changes nothing any more', async () 
     signedParameterOrder: 'fixed',
     acceptsMcreate: true,
     codePage: 'windows-1252',
+    homeDestinationId: null,
+    homeAfterDays: 30,
     upstream: null,
   } as const
   const keyRing = createKeyRing([`test:${Buffer.alloc(32).toString('base64')}`])

@@ -78,8 +78,8 @@ test('a repository whose contents are all at its home answers every get, range, 
   await inTurns([...documents], async ([docId, bytes]) => {
     const { status, body } = await home.source.get(docId)
     expect([status, body.equals(bytes)]).toEqual([200, true])
-    const part = await home.source.get(docId, '&fromOffset=17&toOffset=99')
-    expect([part.status, part.body.equals(bytes.subarray(17, 100))]).toEqual([200, true])
+    const range = await home.source.get(docId, '&fromOffset=17&toOffset=99')
+    expect([range.status, range.body.equals(bytes.subarray(17, 100))]).toEqual([200, true])
   })
   expect((await home.source.get('LARGE')).body.equals(large)).toBe(true)
   for (const [from, to] of [
@@ -111,7 +111,7 @@ test('one altered byte at the home is an incident, and no wrong byte leaves the 
   expect(await home.source.get('SMALL', '&fromOffset=0&toOffset=10')).toMatchObject(refused)
   expect((await home.source.info('SMALL')).status).toBe(200)
   await home.spoil('LARGE', 6 * MiB)
-  await expect(home.source.get('LARGE')).rejects.toThrow()
+  await expect(home.source.get('LARGE')).rejects.toThrow(/terminated|aborted|closed|reset/i)
   expect((await home.source.get('LARGE', `&fromOffset=10&toOffset=${MiB}`)).body.equals(large.subarray(10, MiB + 1))).toBe(true)
   expect(await home.source.get('LARGE', `&fromOffset=${5 * MiB}&toOffset=${5 * MiB + 9}`)).toMatchObject(refused)
   expect(await altered(home)).toEqual([
@@ -219,7 +219,8 @@ test('a content stays while a delivery is open, and if its home does not have wh
   const home = await createHome([other])
   await home.setHome()
   await home.source.create('OPEN', opaqueBytes(100))
-  expect((await home.deliver()).map(({ status }) => status).sort()).toEqual(['delivered', 'failed'])
+  const outcomes = (await home.deliver()) as { status: string }[]
+  expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set(['delivered', 'failed']))
   await home.move()
   expect([await home.storeOf('OPEN'), await home.waitingCount()]).toEqual(['postgres', 1])
 

@@ -81,9 +81,9 @@ let sent = 0
 /** Sends documents while something happens, one each 100 ms. A create that is refused is not sent again. @returns those that were acknowledged */
 const sendDuring = async (work: () => Promise<unknown>): Promise<string[]> => {
   const acknowledged: string[] = []
-  let isDone = false
+  const end = new AbortController()
   const sending = (async () => {
-    while (!isDone) {
+    while (!end.signal.aborted) {
       const docId = `D${(sent += 1)}`
       await route.send(server, docId, docId).then(
         () => acknowledged.push(docId),
@@ -95,7 +95,7 @@ const sendDuring = async (work: () => Promise<unknown>): Promise<string[]> => {
   try {
     await work()
   } finally {
-    isDone = true
+    end.abort()
     await sending
   }
   return acknowledged
@@ -182,6 +182,7 @@ test('Temporal that is frozen is killed and started again, and what arrives in b
 }, 900_000)
 
 test('PostgreSQL that is restarted finds the same Temporal, which has kept its place', async () => {
+  const pid = await temporalPid()
   const docIds = await sendDuring(async () => {
     await postgres.stop()
     await delay(3_000)
@@ -190,6 +191,7 @@ test('PostgreSQL that is restarted finds the same Temporal, which has kept its p
     await until('Temporal has its place again', async () => (await log()).includes('Temporal has its place again'), Boolean, 60_000)
   })
   await untilAccepted(docIds)
+  expect(await temporalPid()).toBe(pid)
 }, 900_000)
 
 test('everything that is killed at once is started again, at another port if its own is taken', async () => {

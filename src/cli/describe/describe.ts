@@ -12,7 +12,7 @@ import { readFacts, type Facts } from './facts.ts'
 import { de } from './words-de.ts'
 import { en, type Words } from './words-en.ts'
 
-export const languages = { en, de } as const
+const languages = { en, de } as const
 
 export interface DescribeOptions {
   lang: keyof typeof languages

@@ -124,7 +124,7 @@ export const en = {
   access: {
     heading: 'Access',
     levels: 'Viewers read, members also change the configuration and retry, administrators also delete, erase, set holds and manage keys.',
-    signIn: (hasProvider: boolean) =>
+    signIn: (hasProvider: boolean): string =>
       hasProvider
         ? 'People sign in through the OpenID provider of the installation.'
         : 'People sign in with API keys: no OpenID provider is configured.',
