@@ -62,7 +62,8 @@ export const repositoryCheckEndpoints = ({ repositories, checkRepository }: Repo
       body: checkInput,
       response: one(checkReport),
       isTest: true,
-      conflict: 'The repository is inactive, no connection leads from it to a destination, or a check of the workspace is running.',
+      conflict:
+        'The repository is inactive or on legal hold, no connection leads from it to a destination, or a check of the workspace is running.',
       handle: async ({ params, body }, { workspaceId, actor, signal }) => {
         const found = await repositories.find(workspaceId, params.id)
         const report = await checkRepository(actor.workspace, found, { profile: body.profile, actor: actorOf(actor), signal })

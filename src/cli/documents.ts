@@ -80,14 +80,14 @@ const findById = async (db: Database, workspace: string | undefined, id: string,
 }
 
 const present = ({ workspace, document }: Found) => {
-  const { id, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt } = document
+  const { id, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt, legalHold } = document
   const { erpObjectType, erpObjectId, arObject, fileName, description } = document
   const deliveries = document.deliveries.map(({ destinationId, destinationName, status: state, attempts, path, ...delivery }) => {
     const { deliveredAt, receipt, nextAttemptAt, waitingFor, lastError, endedBy } = delivery
     const outcome = { deliveredAt, receipt, nextAttemptAt, waitingFor, lastError, endedBy }
     return { destinationId, destinationName, status: state, attempts, path, ...outcome }
   })
-  const facts = { id, workspace, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt }
+  const facts = { id, workspace, repoId, docId, compId, status, contentType, sizeBytes, receivedAt, supersededAt, legalHold }
   return snakeCased({ ...facts, erpObjectType, erpObjectId, arObject, fileName, description, deliveries })
 }
 
@@ -294,6 +294,7 @@ export const describeDocument = (document: ReturnType<typeof withConsoleUrl>): s
     `Id         ${document.id}`,
     `Status     ${document.status}. ${verdictOf(document)}`,
     `Received   ${document.received_at}, ${document.content_type}, ${document.size_bytes} bytes`,
+    ...(document.legal_hold ? ['On hold    nothing removes it until its legal holds are lifted (relay hold list)'] : []),
     ...(document.superseded_at === null
       ? []
       : [`Replaced   or deleted at ${document.superseded_at}: the source system does not read it any more`]),

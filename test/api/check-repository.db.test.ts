@@ -97,6 +97,13 @@ describe('a check of a repository', () => {
     expect((await check()).json.error.message).toMatch(/^No connection leads from the repository to a destination/)
   })
 
+  test('is refused on legal hold, because it could not delete its documents', async () => {
+    const { check, call } = await start()
+    await call('POST', '/legal-holds', { repo_id: 'Z1', reason: 'Tax audit' })
+    const { status, json } = await check()
+    expect([status, json.error.message]).toEqual([409, 'The repository is on legal hold, which has to be lifted first.'])
+  })
+
   test('runs once at a time in a workspace', async () => {
     const { check } = await start()
     const answers = await Promise.all([check(), check(), check()])

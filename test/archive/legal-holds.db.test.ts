@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
 import { createLegalHolds, isOnHold } from '../../src/archive/legal-holds.ts'
 import { createReceive } from '../../src/archive/receive.ts'
+import { describeDocument, showDocument, withConsoleUrl } from '../../src/cli/documents.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createSetMetadata } from '../../src/delivery/set-metadata.ts'
@@ -182,6 +183,8 @@ test('a document, the lists and the search say what is on hold, and why', async 
     data: [{ attributes: { erp_object_type: 'bkpf', repo_id: null, set_by: expect.any(String) } }],
     meta: { total: 1 },
   })
+  const lines = describeDocument(withConsoleUrl(undefined, await showDocument(db, id)))
+  expect(lines).toContain('On hold    nothing removes it until its legal holds are lifted (relay hold list)')
   await lift(workspace, hold)
   expect(await shown()).toMatchObject({ legal_hold: false, legal_holds: [] })
 })
