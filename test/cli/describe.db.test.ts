@@ -37,6 +37,7 @@ const hookId = await created('/destinations', {
   config: { url: 'https://hook.example/canary-path' },
   credentials: { secret: 'canary-secret' },
 })
+await acme.call('PATCH', `/repositories/${repositoryId}`, { home_destination_id: destinationId, home_after_days: 30 })
 const connectionId = await created('/connections', {
   name: 'To the archive',
   repository_ids: [repositoryId],
@@ -70,6 +71,7 @@ test('the description has the same sections in both languages, and a sentence fo
   expect(english).toContain('**Invoices** fetches business data for Z1 in these steps: link (link).')
   expect(english).toContain('The notification **Operators** announces destination.failing at Hook.')
   expect(english).toMatch(/\n {2}- Certificate .+, active, valid until \d{4}-\d\d-\d\d, SHA-256 [0-9a-f]{64}\n/)
+  expect(english).toContain('30 days after its delivery to Archive')
   expect(english).toContain('is removed 90 days after its receipt.')
   expect(english).toContain('the repository Z1 has been on hold: Tax audit ## Injected')
   expect(english).toContain('Last restore test: not recorded.')

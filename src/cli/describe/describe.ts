@@ -66,6 +66,7 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
       items: facts.repositories.map((each) =>
         [
           sources.repository(each),
+          ...(each.home ? [sources.home(each.home.destination, each.home.days)] : []),
           ...(each.upstreamUrl === undefined ? [] : [sources.upstream(each.upstreamUrl)]),
           ...each.certificates.map((one) => `\n  - ${sources.certificate(one.subject, one.status, one.validTo, one.fingerprintSha256)}`),
         ].join(' '),

@@ -76,6 +76,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
         signatureVerification: each.signatureVerification,
         acceptsMcreate: each.acceptsMcreate,
         codePage: each.codePage,
+        home: each.homeDestinationId === null ? undefined : { destination: nameOf(each.homeDestinationId), days: each.homeAfterDays },
         upstreamUrl: each.upstream === null ? undefined : text(new URL(each.upstream.url).origin),
         certificates: (await certificates.listAll(each.id)).map(({ subject, status, validTo, fingerprintSha256 }) => ({
           subject: text(subject),

@@ -33,6 +33,8 @@ export const de: Words = {
       } Namen, die nicht in UTF-8 vorliegen, werden als ${codePage} gelesen. Mehrere Dokumente in einer Anfrage (mCreate) werden ${acceptsMcreate ? 'angenommen' : 'abgewiesen'}.`,
     certificate: (subject, status, validTo, fingerprint) =>
       `Zertifikat ${subject}, ${status === 'active' ? 'aktiv' : 'inaktiv'}, gültig bis ${validTo}, SHA-256 ${fingerprint}`,
+    home: (destination, count) =>
+      `${tage(count)} nach der Zustellung an ${destination} wird ein Inhalt aus dem Relay entfernt und von dort gelesen.`,
     upstream: (url) => `Dokumente, die das Relay nicht hat, werden vom früheren Content-Server unter ${url} geholt und aufbewahrt.`,
   },
   storage: {

@@ -36,6 +36,8 @@ export const en = {
       } Names that are not UTF-8 are read as ${codePage}. Several documents in one request (mCreate) are ${acceptsMcreate ? 'accepted' : 'refused'}.`,
     certificate: (subject: string, status: string, validTo: string, fingerprint: string) =>
       `Certificate ${subject}, ${status}, valid until ${validTo}, SHA-256 ${fingerprint}`,
+    home: (destination: string, count: number) =>
+      `${days(count)} after its delivery to ${destination}, a content leaves the relay, and is read from there.`,
     upstream: (url: string) => `Documents that the relay does not have are fetched from the earlier content server at ${url}, and kept.`,
   },
   storage: {
