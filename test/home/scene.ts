@@ -143,7 +143,7 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
     await outbound.close()
     await scene.stop()
   }
-  return { ...scene, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
+  return { ...scene, homeStore: home, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
 }
 
 type HomeScene = Awaited<ReturnType<typeof startHomeScene>>
