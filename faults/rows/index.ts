@@ -2,6 +2,7 @@ import type { Row } from '../run-row.ts'
 import { databaseRows } from './database.ts'
 import { environmentRows } from './environment.ts'
 import { followerRows } from './followers.ts'
+import { homeRows } from './homes.ts'
 import { neighbourRows } from './neighbours.ts'
 import { oneMachineRows } from './one-machine.ts'
 import { relayRows } from './relay.ts'
@@ -14,6 +15,7 @@ export const rows: Row[] = [
   ...databaseRows,
   ...temporalRows,
   ...targetRows,
+  ...homeRows,
   ...neighbourRows,
   ...followerRows,
   ...environmentRows,
