@@ -65,7 +65,16 @@ const homeAway: Row = {
   kinds: ['objstore'],
   acceptsAlways: true,
   run: async ({ installation, workspace, returned, hold, note }) => {
-    const { baseUrls, targets } = installation
+    const { baseUrls, targets, query } = installation
+    await until(
+      'documents of the repository are delivered',
+      () =>
+        query(`select from documents where workspace_id = $1 and repo_id = $2 and status = 'delivered'`, [
+          workspace.id,
+          workspace.repositories.open,
+        ]),
+      (found) => found.length >= wantedDocuments,
+    )
     const repositories = await call(installation, workspace, '/repositories')
     const repository = repositories.find(({ attributes }) => attributes['repo_id'] === workspace.repositories.open)!
     const [destination] = await call(installation, workspace, '/destinations?type=objstore')

@@ -70,7 +70,10 @@ const judged = `
       then 'moves'
       else 'waits'
     end as verdict,
-    greatest(now() + interval '1 day', delivered_at + (now() - :before::timestamptz)) as "dueAt"
+    case
+      when documents.status in ('pending', 'retrying') then now() + interval '1 hour'
+      else greatest(now() + interval '1 day', delivered_at + (now() - :before::timestamptz))
+    end as "dueAt"
   from documents
   left join contents on contents.id = content_id
   left join deliveries on deliveries.document_id = documents.id and destination_id = :destinationId

@@ -321,6 +321,21 @@ test('a value that is no API key, has no random secret or belongs to another key
   expect(await refusal({}, withKey(newApiKey().key))).toEqual(isTaken.map((issue) => issue.replace('billing', 'console')))
 })
 
+test('a repository names its home as the file does, and an export is found unchanged', async () => {
+  await edit((workspace) => Object.assign(workspace.repositories[0]!, { home: 'Archive', home_after_days: 7 }))
+  await apply()
+  const archive = database.db('destinations').select('id').where({ name: 'Archive' })
+  const homes = await database.db('repositories').where({ home_destination_id: archive.clone() }).pluck('home_after_days')
+  expect(homes).toEqual([7])
+  const exported = parse(await exportAll()) as { workspaces: [Workspace] }
+  expect(exported.workspaces[0].repositories.map(({ home }) => home)).toEqual(['Archive', null])
+  expect(differences(await apply()).filter((each) => !each.startsWith('not_created'))).toEqual([])
+  await edit((workspace) => Object.assign(workspace.repositories[0]!, { home: 'Nowhere' }))
+  expect(await refusal()).toEqual([expect.stringContaining('there is no such destination in this workspace')])
+  await edit((workspace) => Object.assign(workspace.repositories[0]!, { home: 'DMS' }))
+  expect(await refusal()).toEqual([expect.stringContaining('must be a destination of the type')])
+})
+
 test('only what differs is changed, and credentials are compared with the stored ones', async () => {
   await apply({ printNewKeys: true })
   const recorded = (await auditEvents()).length
