@@ -197,6 +197,8 @@ const decidedEvents = {
   'incident.closed': 'Incident',
   'notice.delivered': 'Notice',
   'notice.failed': 'Notice',
+  'legal_hold.set': 'LegalHold',
+  'legal_hold.lifted': 'LegalHold',
   'document.acknowledged': 'Document',
   'document.erased': 'Document',
   'document.enriched': 'Document',
