@@ -26,9 +26,7 @@ const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions
   try {
     const lock = await lockDataDir(dataDir)
     running.push({ stop: () => lock.release() })
-    await withDatabase(config, 'server', async (db) => {
-      for (const warning of await requireServer(db, config)) log.warn(warning)
-    })
+    await withDatabase(config, 'server', (db) => requireServer(db, config))
     const programs = await findTemporalServer({ config, say, signal })
     say(`Starting Temporal ${await prepareSchemas(config, programs, signal)} ...`)
     const ownership = await ownTemporal(config, log, { signal })
