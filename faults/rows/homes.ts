@@ -9,7 +9,7 @@ import type { Row } from '../run-row.ts'
 
 interface AtHome {
   docId: string
-  /** In hex. */
+  /** Digest in hex. */
   sha256: string
 }
 
