@@ -8,7 +8,7 @@ import { readArguments } from './support/options.ts'
 import { say } from './support/report.ts'
 import { resultText, type BenchResult } from './support/tables.ts'
 
-const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'breadth', 'large', 'latency', 'backlog']
+const names = ['relay', 'accept', 'content-server', 'footprint', 'lists', 'breadth', 'large', 'latency', 'backlog', 'cost']
 const { values: options, positionals } = readArguments('all', {
   allowPositionals: true,
   options: { only: { type: 'string', default: names.join() }, quick: { type: 'boolean', default: false } },

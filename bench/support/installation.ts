@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { migrateAll } from '../../src/app/migrate.ts'
+import { oneMachine } from '../../src/app/one-machine.ts'
 import { UserError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { readConfig, type Config } from '../../src/config/config.ts'
@@ -19,7 +20,7 @@ import { temporalServerVersion } from '../../src/temporal-server/find-programs.t
 import { startRelayProcess, type RelayProcess as StartedProcess } from '../../test/support/relay-process.ts'
 import { historyShards, startTemporalCluster } from '../../test/support/temporal-cluster.ts'
 import { temporalServerFolder } from '../../test/support/tools.ts'
-import { cpuTimes, type CpuTimes } from './processes.ts'
+import { cpuTimes, memoryByName, type CpuTimes } from './processes.ts'
 import { say } from './report.ts'
 
 /** A command that starts processes of the relay: `server` is the API, with a worker as a child process of lower priority. */
@@ -51,6 +52,8 @@ export interface Installation {
   startProgram(program: string, args: string[], variables?: Record<string, string>, port?: number): Promise<ChildProcess>
   /** Returns the CPU time so far of the relay's processes, PostgreSQL, Temporal and everything started here. */
   cpuTimes(): CpuTimes
+  /** Returns the memory of the same processes now, in MiB. */
+  memoryMiB(): Record<string, number>
   stop(): Promise<void>
 }
 
@@ -82,6 +85,40 @@ const startCluster = async (folder: string) => {
   }
 }
 
+/** Starts PostgreSQL, and Temporal on it as `relay server` does in production on one machine. */
+const startOneMachine = async (folder: string, variables: NodeJS.ProcessEnv) => {
+  const config = readConfig(variables)
+  const postgres = await startPostgres({ dataDir: folder, config, log: createLog('warn'), say })
+  try {
+    const local = readConfig({ ...variables, DATABASE_URL: postgres.url, RELAY_TEMPORAL: 'local' })
+    const { temporalAddress, stop } = await oneMachine.startStack({
+      dataDir: join(folder, 'relay'),
+      config: local,
+      log: createLog('warn'),
+      say,
+      signal: new AbortController().signal,
+    })
+    return {
+      name: `Temporal ${temporalServerVersion} in one process on the PostgreSQL of the relay`,
+      variables: { DATABASE_URL: postgres.url, TEMPORAL_ADDRESS: temporalAddress },
+      stop: async () => {
+        await stop()
+        await postgres.stop()
+      },
+    }
+  } catch (thrown) {
+    await postgres.stop()
+    throw thrown
+  }
+}
+
+const startServers = (temporal: string | undefined, folder: string, variables: NodeJS.ProcessEnv) => {
+  if (temporal === undefined) return undefined
+  if (temporal === 'postgres') return startCluster(folder)
+  if (temporal === 'local') return startOneMachine(folder, variables)
+  throw new UserError('The servers to choose are --temporal postgres and --temporal local.')
+}
+
 const definedOf = (variables: Record<string, string | undefined>): Record<string, string> =>
   Object.fromEntries(Object.entries(variables).filter((entry): entry is [string, string] => entry[1] !== undefined))
 
@@ -90,7 +127,7 @@ const migrateBy = (checkout: string, env: Record<string, string>) =>
   runProgram(process.execPath, [join(checkout, 'src/main.ts'), 'migrate'], { env, timeoutMs: startTimeoutMs })
 
 interface InstallationOptions {
-  /** `postgres` starts a cluster of Temporal on PostgreSQL. */
+  /** `postgres` starts a cluster of Temporal on PostgreSQL, `local` the server of one machine. */
   temporal?: string | undefined
   /** Folder of another checkout, whose relay is measured. */
   checkout?: string | undefined
@@ -98,17 +135,14 @@ interface InstallationOptions {
 
 /** Starts PostgreSQL, with fsync, and Temporal in a new folder, and migrates the database. */
 const startInstallation = async ({ temporal, checkout }: InstallationOptions): Promise<Installation> => {
-  if (temporal !== undefined && temporal !== 'postgres') throw new UserError('The only server to choose is --temporal postgres.')
   const folder = await mkdtemp(join(tmpdir(), 'relay-bench-'))
   const names = new Map<number, string>()
   const children: ChildProcess[] = []
   const relays: StartedProcess[] = []
   const contentDir = join(folder, 'contents')
   await mkdir(contentDir)
-  const servers = temporal === 'postgres' ? await startCluster(folder) : undefined
-  const variables = {
+  const given = {
     ...process.env,
-    ...servers?.variables,
     RELAY_SECRET_KEYS: `bench:${randomBytes(32).toString('base64')}`,
     RELAY_ALLOWED_PRIVATE_CIDRS: '127.0.0.0/8,::1/128',
     RELAY_HOST: '127.0.0.1',
@@ -117,6 +151,8 @@ const startInstallation = async ({ temporal, checkout }: InstallationOptions): P
     // As in script/server. Empty in the environment, contents are stored in PostgreSQL.
     CONTENT_DIR: process.env['CONTENT_DIR'] ?? contentDir,
   }
+  const servers = await startServers(temporal, folder, given)
+  const variables = { ...given, ...servers?.variables }
   const stackConfig = readConfig(variables)
   const stack = await startStack({ dataDir: folder, config: stackConfig, log: createLog('warn'), say })
   const stop = async () => {
@@ -189,6 +225,7 @@ const startInstallation = async ({ temporal, checkout }: InstallationOptions): P
         return child
       },
       cpuTimes: () => cpuTimes(names),
+      memoryMiB: () => memoryByName(names),
       stop,
     }
   } catch (thrown) {

@@ -7,7 +7,7 @@ export const commonOptions = {
   quick: { type: 'boolean', default: false },
 } as const
 
-/** Option of benchmarks that can run on a cluster: `--temporal postgres`. */
+/** Option of benchmarks that can run on a cluster, `--temporal postgres`, or on the server of one machine, `--temporal local`. */
 export const temporalOption = { temporal: { type: 'string' } } as const
 
 type Options = NonNullable<ParseArgsConfig['options']>

@@ -52,7 +52,9 @@ export type CpuTimes = Record<string, number>
  * Returns the CPU time that this process and its descendants have used, by name. A Node process, and its Node children, count under the name
  * that `names` has for its id; without a name it belongs to the benchmark and is left out. Any other process counts under its program.
  */
-export const cpuTimes = (names: ReadonlyMap<number, string>): CpuTimes => {
+export const cpuTimes = (names: ReadonlyMap<number, string>): CpuTimes => sumByName(names, ({ cpuMs }) => cpuMs)
+
+const sumByName = (names: ReadonlyMap<number, string>, valueOf: (stat: Stat) => number): Record<string, number> => {
   const stats = processTree([process.pid])
   const byPid = new Map(stats.map((stat) => [stat.pid, stat]))
   const nameOf = ({ pid, parent, program }: Stat): string | undefined => {
@@ -61,12 +63,12 @@ export const cpuTimes = (names: ReadonlyMap<number, string>): CpuTimes => {
     const parentStat = byPid.get(parent)
     return pid === process.pid || !parentStat ? undefined : nameOf(parentStat)
   }
-  const times: CpuTimes = {}
+  const sums: Record<string, number> = {}
   for (const stat of stats) {
     const name = nameOf(stat)
-    if (name !== undefined) times[name] = (times[name] ?? 0) + stat.cpuMs
+    if (name !== undefined) sums[name] = (sums[name] ?? 0) + valueOf(stat)
   }
-  return times
+  return sums
 }
 
 /** Returns the resident memory of a process in MiB: the current value, and the highest since its start or the last `resetPeakMemory`. */
@@ -75,6 +77,20 @@ export const memoryOf = (pid: number): { nowMiB: number; peakMiB: number } => {
   const mebibytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
   return { nowMiB: mebibytes('VmRSS'), peakMiB: mebibytes('VmHWM') }
 }
+
+/** Returns the memory of a process in MiB; of pages that it shares with others, its part. */
+const proportionalMiB = (pid: number): number => {
+  try {
+    return Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) / 1024
+  } catch {
+    // It has just ended.
+    return 0
+  }
+}
+
+/** Returns the memory that this process and its descendants have now, by the names that `cpuTimes` gives them. */
+export const memoryByName = (names: ReadonlyMap<number, string>): Record<string, number> =>
+  sumByName(names, ({ pid }) => proportionalMiB(pid))
 
 /** Returns the resident memory of a process and its descendants in MiB. Pages that they share count for each. */
 export const treeMemoryMiB = (pid: number): number => processTree([pid]).reduce((sum, process) => sum + memoryOf(process.pid).nowMiB, 0)
