@@ -15,7 +15,6 @@ import { Upload } from '@aws-sdk/lib-storage'
 import { Pool } from 'pg'
 import { readConfig } from '../../src/config/config.ts'
 import { openS3 } from '../../src/content/s3.ts'
-import type { ContentStoreKind } from '../../src/domain/content-store.ts'
 
 const rowBytes = 256 * 1024
 const rowsPerInsert = 4
@@ -95,7 +94,7 @@ const openFiles = async (): Promise<Store> => {
 }
 
 const stores = { postgres: openPostgres, s3: openBucket, files: openFiles }
-const store = await stores[process.env['FLOOR_STORE'] as ContentStoreKind]()
+const store = await stores[process.env['FLOOR_STORE'] as keyof typeof stores]()
 
 const hashed = (source: Readable) => {
   const hash = createHash('sha256')

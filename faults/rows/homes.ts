@@ -100,12 +100,12 @@ const homeAway: Row = {
     }
     await readAll('before')
     targets.all.objstore.proxy!.set({ kind: 'down' })
-    let isAway = true
+    const back = new AbortController()
     const reading = (async () => {
-      while (isAway) await readAll('away')
+      while (!back.signal.aborted) await readAll('away')
     })()
     await hold(8_000, 60_000)
-    isAway = false
+    back.abort()
     await reading
     targets.all.objstore.proxy!.set({ kind: 'up' })
     returned()

@@ -16,7 +16,7 @@ export interface CopyDeps extends Omit<CallTargetDeps, 'openCredentials'> {
   config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'PROOF_DESTINATIONS'>
 }
 
-// Of one run and destination. One that is new gets all manifests since the first one, in several runs.
+// Copies of one run to one destination. A new destination gets all manifests since the first one, in several runs.
 const copiesPerRun = 50
 // A run of the job ends long before Temporal ends it after an hour: what is left is for the next one.
 const runMaxMs = 15 * 60_000

@@ -191,11 +191,13 @@ const createNamespace = async (connection: Connection, namespace: string, end: A
 const check = (connection: Connection, { callMaxMs }: Health) =>
   connection.withDeadline(Date.now() + callMaxMs, () => connection.healthService.check({ service: frontendService }))
 
+// ServingStatus of gRPC's health service, whose enumeration the SDK does not export.
 const serving = 1
 
 const isServing = async (connection: Connection, health: Health): Promise<boolean> => {
   try {
-    return (await check(connection, health)).status === serving
+    const status: number = (await check(connection, health)).status
+    return status === serving
   } catch {
     return false
   }

@@ -169,7 +169,7 @@ describe('an attempt', () => {
     for (const text of texts) {
       const { repository, components, receivedAt } = await receivedDocument(routes, { data: text }, docId)
       const basedOn = (await archiveDocuments.find(repository.id, docId))!.components[0]!.content!
-      const segment = { ...(await planAppend(basedOn)), content: components[0]!.content! }
+      const segment = { ...(await planAppend(basedOn)), content: components[0]!.content!, isWhole: false }
       await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt, capture: undefined })
     }
   }

@@ -68,7 +68,7 @@ const arrange = async (connector: 'sftp' | 'webhook' = 'sftp') => {
     append: async (text: string) => {
       const { repository, components, receivedAt } = await receivedDocument(routes, { data: text }, docId)
       const basedOn = (await archiveDocuments.find(repository.id, docId))!.components[0]!.content!
-      const segment = { startByte: basedOn.sizeBytes, merged: [], content: components[0]!.content! }
+      const segment = { startByte: basedOn.sizeBytes, merged: [], content: components[0]!.content!, isWhole: false }
       await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt, capture: undefined })
     },
     delete: (documentId: string) =>

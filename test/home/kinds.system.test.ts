@@ -28,7 +28,7 @@ test.each(readable.map((rig) => [rig.kind, rig] as const))(
     const proxy = running.network && (await startTcpProxy(running.network.port, fault))
     const connector = (proxy && running.network?.connectorAt?.(proxy.port)) ?? running.connector
     const target = running.target(proxy?.port)
-    const roots = kind === 'directory' ? [String((target.config as { path: string }).path)] : []
+    const roots = kind === 'directory' ? [(target.config as { path: string }).path] : []
     const scene = await startHomeScene(roots, {
       findConnector: (name) => (name === kind ? connector : find(name)),
       limits: { home: { readLimits: { idleTimeoutMs: 15_000 } } },

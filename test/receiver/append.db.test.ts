@@ -162,7 +162,7 @@ describe('append', () => {
     const plan = await planAppend(basedOn)
     await workspace.source.append('D10', 'two')
     const { components, receivedAt } = await receivedDocument(workspace, { data: 'lost' })
-    const segment = { ...plan, content: components[0]!.content! }
+    const segment = { ...plan, content: components[0]!.content!, isWhole: false }
     const late = { repository, docId: 'D10', compId: 'data', basedOn, segment, receivedAt, capture: undefined }
     expect(await append(late)).toBe('changed')
     expect(String((await workspace.source.get('D10')).body)).toBe('onetwo')

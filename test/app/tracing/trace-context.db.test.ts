@@ -66,7 +66,7 @@ const redeliverAppended = async ({ document, setStatus, ...routes }: Received) =
   const { repository, docId } = document
   const basedOn = { ...document.components[0]!.content!, appends: 0 }
   const content = (await receivedDocument(routes, { data: 'more' })).components[0]!.content!
-  const segment = { content, startByte: basedOn.sizeBytes, merged: [] }
+  const segment = { content, startByte: basedOn.sizeBytes, merged: [], isWhole: false }
   const append = createAppend(database.db, createRedeliverAppended(config))
   await append({ repository, docId, compId: 'data', basedOn, segment, receivedAt: new Date(), capture: undefined })
   return startsToCome(database.db)
