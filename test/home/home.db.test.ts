@@ -214,6 +214,26 @@ test('an append, an update, a redelivery and a delete work for documents whose c
   expect((await readFile(home.fileOf('AGAIN'))).length).toBe(2_000)
 })
 
+test('a document on legal hold is not updated while only its home has what the update replaces', async () => {
+  const home = await createHome()
+  await home.setHome()
+  const bytes = await atHome(home, 'D1', 3_000)
+  await home.source.createParts('D2', [part('data', 'kept here'), part('note', 'paid')])
+  const hold = await home.call('POST', '/legal-holds', { repo_id: 'Z1', reason: 'Tax audit' })
+  const onHold = expect.stringMatching(/^document_on_hold: /)
+  const replaced = [home.source.update('D1', 'new'), home.source.updateParts('D1', [part('data', 'new'), part('note', 'paid')])]
+  for (const answer of await Promise.all(replaced))
+    expect([answer.status, answer.headers['x-errordescription']]).toEqual([409, onHold])
+  // A further component, or another content, removes nothing.
+  expect((await home.source.update('D1', 'paid', { compId: 'note' })).status).toBe(200)
+  expect((await home.source.update('D2', 'new')).status).toBe(200)
+  await home.deliver()
+  expect((await home.source.get('D1')).body.equals(bytes)).toBe(true)
+
+  expect((await home.call('POST', `/legal-holds/${hold.json.data.id}/lift`, { reason: 'The audit has ended' })).status).toBe(200)
+  expect((await home.source.update('D1', 'new')).status).toBe(200)
+})
+
 test('a content stays while a delivery is open, and if its home does not have what was delivered', async () => {
   const other = { name: 'other', connector: 'directory', config: { path: join(root.path, 'absent') } }
   const home = await createHome([other])
