@@ -83,6 +83,38 @@ test('the description has the same sections in both languages, and a sentence fo
   expect(english).not.toMatch(/undefined|null|\[object/)
 })
 
+test('it says where small contents are stored', async () => {
+  const stored = (variables: object) => describeWorkspace(db, { ...config, ...variables }, 'acme/prod', { lang: 'en' })
+  const inDatabase = 'Contents below 65536 bytes are stored in the database instead.'
+  expect(await stored({ CONTENT_DIR: '/srv/contents' })).toContain('Contents are stored in a directory.')
+  expect(await stored({ CONTENT_DIR: '/srv/contents' })).toContain(inDatabase)
+  for (const other of [{}, { CONTENT_S3_BUCKET: 'contents' }, { CONTENT_DIR: '/srv/contents', CONTENT_DIR_MIN_BYTES: 0 }])
+    expect(await stored(other)).not.toContain('in the database instead')
+})
+
+test('it says what a setting leaves out: a repository without a destination, copies of manifests, and holds that it does not list', async () => {
+  const discarded = 'No connection leads to a destination: new documents are acknowledged and discarded'
+  expect(await describeIn('en')).not.toContain(discarded)
+  expect(await describeIn('en')).toContain('No destination gets the manifests.')
+  const unconnected = await created('/repositories', { repo_id: 'Z2', name: 'Nowhere' })
+  expect(await describeIn('en')).toMatch(new RegExp(`^- \\*\\*Z2\\*\\*.* ${discarded}`, 'm'))
+  expect(await describeIn('de')).toMatch(/^- \*\*Z2\*\*.* Neue Dokumente werden bestätigt und verworfen/m)
+  await acme.call('DELETE', `/repositories/${unconnected}`)
+
+  const copying = { ...config, PROOF_DESTINATIONS: [hookId] }
+  expect(await describeWorkspace(db, copying, 'acme/prod', { lang: 'en' })).toContain('get a copy of each manifest: Hook.')
+  expect(await describeWorkspace(db, copying, 'acme/prod', { lang: 'de' })).toContain('erhalten eine Kopie jedes Manifests: Hook.')
+
+  await db.raw(`
+    insert into legal_holds (id, workspace_id, scope, erp_object_type, erp_object_id, reason)
+    select lpad(number::text, 26, '0'), (select workspace_id from legal_holds), 'business_object', 'BKPF', number::text, 'Audit'
+    from generate_series(1, 1000) as number
+  `)
+  expect(await describeIn('en')).toContain('Earlier holds that are not listed here: 1.')
+  expect(await describeIn('de')).toContain('Ältere Löschsperren, die hier nicht aufgeführt sind: 1.')
+  await db('legal_holds').where({ reason: 'Audit' }).delete()
+})
+
 test('it contains no secret', async () => {
   const [english, german] = [await describeIn('en'), await describeIn('de')]
   const [secretKey] = config.RELAY_SECRET_KEYS

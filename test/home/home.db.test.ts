@@ -222,8 +222,7 @@ test('a document on legal hold is not updated while only its home has what the u
   const hold = await home.call('POST', '/legal-holds', { repo_id: 'Z1', reason: 'Tax audit' })
   const onHold = expect.stringMatching(/^document_on_hold: /)
   const replaced = [home.source.update('D1', 'new'), home.source.updateParts('D1', [part('data', 'new'), part('note', 'paid')])]
-  for (const answer of await Promise.all(replaced))
-    expect([answer.status, answer.headers['x-errordescription']]).toEqual([409, onHold])
+  for (const answer of await Promise.all(replaced)) expect([answer.status, answer.headers['x-errordescription']]).toEqual([409, onHold])
   // A further component, or another content, removes nothing.
   expect((await home.source.update('D1', 'paid', { compId: 'note' })).status).toBe(200)
   expect((await home.source.update('D2', 'new')).status).toBe(200)

@@ -66,6 +66,7 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
       items: facts.repositories.map((each) =>
         [
           sources.repository(each),
+          ...(each.isConnected ? [] : [sources.unconnected]),
           ...(each.home ? [sources.home(each.home.destination, each.home.days)] : []),
           ...(each.upstreamUrl === undefined ? [] : [sources.upstream(each.upstreamUrl)]),
           ...each.certificates.map((one) => `\n  - ${sources.certificate(one.subject, one.status, one.validTo, one.fingerprintSha256)}`),
@@ -76,6 +77,7 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
       heading: storage.heading,
       sentences: [
         storage.store(storage.stores[facts.contentStore]),
+        ...(facts.smallBytes > 0 ? [storage.small(facts.smallBytes)] : []),
         storage.quota(String(facts.maxBytes)),
         storage.sealing(facts.sealingKeys),
       ],
@@ -116,10 +118,19 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
         retention.source,
       ],
     },
-    { heading: holds.heading, sentences: [holds.rule], items: facts.holds.map(holds.hold) },
+    {
+      heading: holds.heading,
+      sentences: [holds.rule, ...(facts.holdsLeftOut > 0 ? [holds.more(facts.holdsLeftOut)] : [])],
+      items: facts.holds.map(holds.hold),
+    },
     {
       heading: proof.heading,
-      sentences: [proof.audit(facts.auditDays), proof.manifest(fingerprint), proof.stamp(facts.stampUrl)],
+      sentences: [
+        proof.audit(facts.auditDays),
+        proof.manifest(fingerprint),
+        proof.stamp(facts.stampUrl),
+        proof.copies(facts.manifestCopies),
+      ],
     },
     {
       heading: access.heading,

@@ -46,6 +46,8 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
   const settings = workspaceSettings(stored)
   const repositories = await repositoryKind.listAll(db, id)
   const destinations = await destinationKind.listAll(db, id)
+  const holds = await createLegalHolds(db).list(id, { page: 1, perPage: holdsMax })
+  const connections = await connectionKind.listAll(db, id)
   const nameOf = (destinationId: string) => text(destinations.find((each) => each.id === destinationId)?.name ?? destinationId)
   const certificates = createCertificates(db)
   const { rows } = await db.raw<{ rows: { version: string }[] }>(`select current_setting('server_version') as version`)
@@ -62,10 +64,12 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
     documentDays: config.RETENTION_DOCUMENTS_DAYS,
     attemptDays: config.RETENTION_ATTEMPTS_DAYS,
     contentStore: config.CONTENT_S3_BUCKET ? ('s3' as const) : config.CONTENT_DIR ? ('files' as const) : ('postgres' as const),
+    smallBytes: config.CONTENT_DIR && !config.CONTENT_S3_BUCKET ? config.CONTENT_DIR_MIN_BYTES : 0,
     maxBytes: Math.min(settings.receiverMaxBytes ?? Infinity, config.RELAY_WORKSPACE_MAX_BYTES),
     sealingKeys: readSecretKeys(config.RELAY_SECRET_KEYS).map(([keyId]) => text(keyId)),
     hasProvider: config.RELAY_OIDC_FILE !== undefined,
     stampUrl: config.PROOF_TIMESTAMP_URL === undefined ? undefined : text(new URL(config.PROOF_TIMESTAMP_URL).origin),
+    manifestCopies: destinations.filter((each) => config.PROOF_DESTINATIONS.includes(each.id)).map((each) => text(each.name)),
     proofCertificate: proof?.certificate ?? undefined,
 
     repositories: await Promise.all(
@@ -73,6 +77,9 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
         repoId: text(each.repoId),
         name: text(each.name),
         isActive: each.status === 'active',
+        isConnected: connections.some(
+          ({ repositories: linked, destinations: to }) => to.length > 0 && linked.some((one) => one.id === each.id),
+        ),
         signatureVerification: each.signatureVerification,
         acceptsMcreate: each.acceptsMcreate,
         codePage: each.codePage,
@@ -87,7 +94,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
       })),
     ),
 
-    connections: (await connectionKind.listAll(db, id)).map((each) => {
+    connections: connections.map((each) => {
       const { pathTemplate, properties, filter, onResume } = connectionSettings(each.settings)
       return {
         name: text(each.name),
@@ -136,7 +143,8 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
       .filter(({ isActive }) => isActive)
       .map((each) => ({ name: text(each.name), events: each.events.map(text), destination: nameOf(each.destinationId) })),
 
-    holds: (await createLegalHolds(db).list(id, { page: 1, perPage: holdsMax })).items.map((each) => ({
+    holdsLeftOut: Math.max(0, holds.total - holds.items.length),
+    holds: holds.items.map((each) => ({
       scope: each.scope,
       subject: text([each.repoId, each.docId, each.erpObjectType, each.erpObjectId].filter((part) => part !== null).join(' ')),
       reason: text(each.reason),

@@ -31,6 +31,7 @@ export const de: Words = {
           ? 'Anfragen ohne gültige Signatur eines aktiven Zertifikats werden abgewiesen.'
           : 'Signaturen werden nicht geprüft.'
       } Namen, die nicht in UTF-8 vorliegen, werden als ${codePage} gelesen. Mehrere Dokumente in einer Anfrage (mCreate) werden ${acceptsMcreate ? 'angenommen' : 'abgewiesen'}.`,
+    unconnected: 'Keine Verbindung führt zu einem Ziel: Neue Dokumente werden bestätigt und verworfen, weder gespeichert noch zugestellt.',
     certificate: (subject, status, validTo, fingerprint) =>
       `Zertifikat ${subject}, ${status === 'active' ? 'aktiv' : 'inaktiv'}, gültig bis ${validTo}, SHA-256 ${fingerprint}`,
     home: (destination, count) =>
@@ -41,6 +42,7 @@ export const de: Words = {
     heading: 'Speicherung',
     store: (store) => `Inhalte werden ${store} gespeichert. Zu jedem Inhalt wird der SHA-256-Hashwert gespeichert.`,
     stores: { postgres: 'in der Datenbank (PostgreSQL)', files: 'in einem Verzeichnis', s3: 'in einem Bucket' },
+    small: (count) => `Inhalte unter ${count} Bytes werden stattdessen in der Datenbank gespeichert.`,
     quota: (bytes) => `Der Arbeitsbereich speichert höchstens ${bytes} Bytes; darüber hinaus werden Dokumente abgewiesen.`,
     sealing: (ids) =>
       `Gespeicherte Zugangsdaten sind mit AES-256-GCM verschlüsselt. Namen der Schlüssel, von denen der erste verschlüsselt: ${listOf(ids)}. Schlüssel und Zugangsdaten sind in dieser Beschreibung nicht enthalten.`,
@@ -101,6 +103,7 @@ export const de: Words = {
   holds: {
     heading: 'Löschsperren',
     rule: 'Solange eine Löschsperre gesetzt ist, entfernen weder der Ablauf der Aufbewahrung noch eine Löschung noch das Quellsystem, was sie betrifft.',
+    more: (count) => `Ältere Löschsperren, die hier nicht aufgeführt sind: ${count}.`,
     hold: ({ scope, subject, reason, setAt, setBy }) =>
       `Seit ${setAt} ist ${scopes[scope]} ${subject} gesperrt: ${reason} (gesetzt von ${setBy ?? 'einem Betreiber auf der Kommandozeile'}).`,
   },
@@ -116,6 +119,10 @@ export const de: Words = {
       }`,
     stamp: (url) =>
       url === undefined ? 'Manifeste haben keinen Zeitstempel.' : `Jedes Manifest erhält einen Zeitstempel (RFC 3161) von ${url}.`,
+    copies: (destinations) =>
+      destinations.length === 0
+        ? 'Kein Ziel erhält die Manifeste.'
+        : `Diese Ziele erhalten eine Kopie jedes Manifests: ${listOf(destinations)}.`,
   },
   access: {
     heading: 'Zugriff',

@@ -34,6 +34,7 @@ export const en = {
       `**${repoId}** (${name}) ${isActive ? 'is active' : 'is inactive and refuses all requests'}. ${
         signatureVerification ? 'Requests without a valid signature of an active certificate are refused.' : 'Signatures are not checked.'
       } Names that are not UTF-8 are read as ${codePage}. Several documents in one request (mCreate) are ${acceptsMcreate ? 'accepted' : 'refused'}.`,
+    unconnected: 'No connection leads to a destination: new documents are acknowledged and discarded, neither stored nor delivered.',
     certificate: (subject: string, status: string, validTo: string, fingerprint: string) =>
       `Certificate ${subject}, ${status}, valid until ${validTo}, SHA-256 ${fingerprint}`,
     home: (destination: string, count: number) =>
@@ -44,6 +45,7 @@ export const en = {
     heading: 'Storage',
     store: (store: string) => `Contents are stored in ${store}. The SHA-256 of each content is stored with it.`,
     stores: { postgres: 'the database (PostgreSQL)', files: 'a directory', s3: 'a bucket' },
+    small: (count: number) => `Contents below ${count} bytes are stored in the database instead.`,
     quota: (bytes: string) => `The workspace stores at most ${bytes} bytes; beyond that, documents are refused.`,
     sealing: (ids: string[]) =>
       `Stored credentials are sealed with AES-256-GCM. Names of the keys, the first of which seals: ${listOf(ids)}. Keys and credentials are not in this description.`,
@@ -107,6 +109,7 @@ export const en = {
   holds: {
     heading: 'Legal holds',
     rule: 'While a hold is set, neither retention nor an erasure nor the source system removes what it applies to.',
+    more: (count: number) => `Earlier holds that are not listed here: ${count}.`,
     hold: ({ scope, subject, reason, setAt, setBy }: Hold) =>
       `Since ${setAt}, ${scopes[scope]} ${subject} has been on hold: ${reason} (set by ${setBy ?? 'an operator on the command line'}).`,
   },
@@ -122,6 +125,10 @@ export const en = {
       }`,
     stamp: (url: string | undefined) =>
       url === undefined ? 'Manifests have no time stamp.' : `Each manifest gets a time stamp (RFC 3161) of ${url}.`,
+    copies: (destinations: string[]) =>
+      destinations.length === 0
+        ? 'No destination gets the manifests.'
+        : `These destinations get a copy of each manifest: ${listOf(destinations)}.`,
   },
   access: {
     heading: 'Access',
