@@ -1,5 +1,7 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { execFile } from 'node:child_process'
+import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { newId } from '../../src/base/ids.ts'
 import { createCheckIncidents } from '../../src/notifications/check-incidents.ts'
 import { testConfig } from '../support/factories.ts'
@@ -170,6 +172,23 @@ test('a document that its home does not have any more is an incident, and a home
   expect(await altered(home)).toHaveLength(1)
   await rename(`${home.folder}-away`, home.folder)
   expect((await home.source.get('KEPT')).body.equals(kept)).toBe(true)
+})
+
+const execute = promisify(execFile)
+const inItsPlace: Record<string, (path: string) => Promise<unknown>> = {
+  folder: (path) => mkdir(path),
+  link: (path) => symlink('other', path),
+  pipe: (path) => execute('mkfifo', [path]),
+}
+test.each(Object.keys(inItsPlace))('a %s in the place of a document is an incident, and keeps no thread', async (thing) => {
+  const home = await createHome()
+  await home.setHome()
+  await atHome(home, 'D1', 3_000)
+  const path = home.fileOf('D1')
+  await rename(path, join(home.folder, 'Z1', 'D1', 'other'))
+  await inItsPlace[thing]!(path)
+  expect(await home.source.get('D1')).toMatchObject(refused)
+  expect(await altered(home)).toEqual([expect.stringMatching(/D1.*it is not there/)])
 })
 
 test('an append, an update, a redelivery and a delete work for documents whose content is at the home', async () => {

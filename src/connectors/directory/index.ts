@@ -102,7 +102,8 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
           await take(readFile(join(folder, name), span, context))
           return true
         } catch (thrown) {
-          const isAbsent = systemCodeOf(thrown) === 'ENOENT' || (thrown instanceof DeliveryError && thrown.code === 'directory_missing')
+          const isAbsent =
+            absentErrors.has(String(systemCodeOf(thrown))) || (thrown instanceof DeliveryError && thrown.code === 'directory_missing')
           if (!isAbsent) throw thrown
           // The file system may have gone in between.
           await openFolder(config, context)
@@ -227,6 +228,9 @@ const findSame = async (written: string, path: string, context: AttemptContext):
   }
 }
 
+// No file, or a folder, a link, a pipe or a socket in its place.
+const absentErrors = new Set(['ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP', 'ESPIPE', 'ENXIO'])
+
 const readBytes = 256 * 1024
 
 /** Returns the SHA-256 of a file in lower-case hex. */
@@ -238,7 +242,8 @@ const digestOf = async (path: string, context: AttemptContext): Promise<string> 
 
 /** Reads bytes of a file, fewer if it has fewer. */
 async function* readFile(path: string, { start, end }: ByteSpan, context: AttemptContext): AsyncGenerator<Buffer, void, undefined> {
-  const opening = open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  // Without O_NONBLOCK, a pipe would keep the thread until somebody writes.
+  const opening = open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const file = await completed(opening, context)
     for (let at = start; at <= end;) {
