@@ -413,11 +413,11 @@ create function legal_hold_keys_of(repo_id text, doc_id text, erp_object_type te
 select array[
   'repository ' || repo_id,
   'document ' || repo_id || ' ' || doc_id,
-  'object ' || length(erp_object_type) || ' ' || upper(erp_object_type || ' ' || erp_object_id)
+  'object ' || length(btrim(erp_object_type)) || ' ' || upper(btrim(erp_object_type) || ' ' || btrim(erp_object_id))
 ]
 $$;
 comment on function legal_hold_keys_of is
-  'Returns the keys of the holds that apply to a document: on its repository, on its docId, and on its business object, in any case. Null for what it has not.';
+  'Returns the keys of the holds that apply to a document: on its repository, on its docId, and on its business object, in any case and without outer blanks. Null for what it has not.';
 
 create function share_legal_holds(of_workspace text) returns void language sql as $$
 select pg_advisory_xact_lock_shared(hashtextextended('legal holds of ' || of_workspace, 0))

@@ -142,6 +142,12 @@ const requireSubject = async (trx: Transaction, workspaceId: string, { repoId, d
   throw refused(path, `must be the name of a ${what}`)
 }
 
+/** @throws `AppError` 422 */
+const requireReason = (reason: string): void => {
+  const message = 'must not be empty'
+  if (reason.trim() === '') throw new AppError('validation_failed', `The reason ${message}.`, { details: [{ path: 'reason', message }] })
+}
+
 const metadataOf = (row: Row) => asColumns(Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)))
 
 export const createLegalHolds = (db: Database) => ({
@@ -151,11 +157,12 @@ export const createLegalHolds = (db: Database) => ({
 
   /**
    * Sets a hold. It waits for what is removing documents: when it is set, what it applies to is removed or stays.
-   * @throws `AppError` 422 if the subject is not one thing, or there is no such document or repository
+   * @throws `AppError` 422 if the subject is not one thing, there is no such document or repository, or no reason
    */
   set: (workspaceId: string, { reason, ...subject }: HoldSubject & { reason: string }, actor: AuditActor): Promise<LegalHold> =>
     db.transaction(async (trx) => {
       const [id, row] = [newId(), rowOf(subject)]
+      requireReason(reason)
       await trx.raw(`select pg_advisory_xact_lock(hashtextextended('legal holds of ' || ?::text, 0))`, [workspaceId])
       await requireSubject(trx, workspaceId, row)
       await trx('legal_holds').insert({
@@ -183,9 +190,10 @@ export const createLegalHolds = (db: Database) => ({
       return (await trx('legal_holds').select<LegalHold[]>(columns).where({ id }))[0]!
     }),
 
-  /** Lifts a hold. What no other hold applies to can be removed again. @throws `AppError` 404 */
+  /** Lifts a hold. What no other hold applies to can be removed again. @throws `AppError` 404, or 422 without a reason */
   lift: (workspaceId: string, id: string, reason: string, actor: AuditActor): Promise<LegalHold> =>
     db.transaction(async (trx) => {
+      requireReason(reason)
       const [hold] = await trx('legal_holds').where({ workspace_id: workspaceId, id }).delete().returning<LegalHold[]>(columns)
       if (!hold) throw notFound()
       await record(trx, {

@@ -90,7 +90,7 @@ const refusals: Record<Way, unknown> = {
 
 const subjects = {
   document: { repo_id: repoId, doc_id: docId },
-  business_object: { erp_object_type: 'bkpf', erp_object_id: invoice.erpObjectId },
+  business_object: { erp_object_type: ' bkpf', erp_object_id: `${invoice.erpObjectId} ` },
   repository: { repo_id: repoId },
 }
 type Scope = keyof typeof subjects
@@ -180,7 +180,7 @@ test('a document, the lists and the search say what is on hold, and why', async 
     expect((await ask('GET', path)).json.data).toMatchObject([{ attributes: { legal_hold: true } }, { attributes: { legal_hold: true } }])
   }
   expect((await ask('GET', '/legal-holds')).json).toMatchObject({
-    data: [{ attributes: { erp_object_type: 'bkpf', repo_id: null, set_by: expect.any(String) } }],
+    data: [{ attributes: { erp_object_type: ' bkpf', repo_id: null, set_by: expect.any(String) } }],
     meta: { total: 1 },
   })
   const lines = describeDocument(withConsoleUrl(undefined, await showDocument(db, id)))
@@ -190,7 +190,7 @@ test('a document, the lists and the search say what is on hold, and why', async 
 })
 
 test('a hold names one thing that is there', async () => {
-  const { call, keys } = await received()
+  const { call, keys, workspaceId } = await received()
   const post = async (body: object, key = keys.admin) => (await call('POST', '/legal-holds', { reason: 'x', ...body }, { key })).status
   expect(await post({})).toBe(422)
   expect(await post({ doc_id: docId })).toBe(422)
@@ -202,6 +202,11 @@ test('a hold names one thing that is there', async () => {
   expect(await post({ repo_id: repoId }, keys.member)).toBe(403)
   // Its first document may arrive later.
   expect(await post({ erp_object_type: 'BKPF', erp_object_id: '1' })).toBe(201)
+  // The command line asks the same.
+  const holds = createLegalHolds(db)
+  const { id } = (await holds.list(workspaceId, { page: 1, perPage: 1 })).items[0]!
+  await expect(holds.set(workspaceId, { repoId, reason: '\n' }, systemActor)).rejects.toThrow('The reason must not be empty.')
+  await expect(holds.lift(workspaceId, id, '', systemActor)).rejects.toThrow('The reason must not be empty.')
 })
 
 test('a document that only the upstream has cannot be deleted in a repository on hold', async () => {
