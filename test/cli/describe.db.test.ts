@@ -7,6 +7,7 @@ import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
+import { writeSignInFile } from '../support/sign-in-file.ts'
 import { createSigner } from '../support/signer.ts'
 
 const config = testConfig({ RELAY_BASE_URL: 'https://relay.example' })
@@ -81,6 +82,24 @@ test('the description has the same sections in both languages, and a sentence fo
   expect(german).toContain('Letzter Test der Wiederherstellung nach Angabe des Betreibers: 2026-10-01.')
   expect(german).not.toMatch(/undefined|null|\[object/)
   expect(english).not.toMatch(/undefined|null|\[object/)
+})
+
+test('it says which people may sign in to the workspace', async () => {
+  await using folder = await createFolder()
+  const provider = { issuer: 'https://id.example', clientId: 'relay', clientSecret: 'canary-secret' }
+  const path = await writeSignInFile(join(folder.path, 'sign-in.json'), provider as never, {
+    access: [
+      { value: '[Auditors](x)', workspace: 'acme/prod', level: 'viewer' },
+      { value: 'Others', workspace: 'acme/test', level: 'admin' },
+    ],
+  })
+  const read = (lang: 'en' | 'de') => describeWorkspace(db, { ...config, RELAY_OIDC_FILE: path }, 'acme/prod', { lang })
+  const english = await read('en')
+  expect(english).toContain('People sign in through the OpenID provider https://id.example, or with API keys.')
+  expect(english).toContain('- People whose claim groups has the value **\\[Auditors\\](x)**, level viewer\n')
+  expect(english).not.toMatch(/Others|canary/)
+  expect(await read('de')).toContain('- Personen, deren Claim groups den Wert **\\[Auditors\\](x)** hat, Stufe viewer\n')
+  expect(await describeIn('en')).toContain('no OpenID provider is configured')
 })
 
 test('it says where small contents are stored', async () => {

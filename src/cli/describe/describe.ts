@@ -134,8 +134,11 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
     },
     {
       heading: access.heading,
-      sentences: [access.levels, access.signIn(facts.hasProvider)],
-      items: facts.keys.map((each) => access.key(each.name, each.level, each.expiresAt)),
+      sentences: [access.levels, access.signIn(facts.provider?.issuer)],
+      items: [
+        ...(facts.provider?.rules.map(({ value, level }) => access.people(facts.provider!.claim, value, level)) ?? []),
+        ...facts.keys.map((each) => access.key(each.name, each.level, each.expiresAt)),
+      ],
     },
     { heading: operation.heading, sentences: [operation.backup, operation.restoreTest(restoreTest)] },
   ]

@@ -1,5 +1,6 @@
 import { createApiKeys } from '../../access/api-keys.ts'
 import { createCertificates } from '../../access/certificates.ts'
+import { readSignInSettings } from '../../app/sign-in-file.ts'
 import { createLegalHolds } from '../../archive/legal-holds.ts'
 import { markdownText, plainText } from '../../base/text.ts'
 import { version } from '../../base/version.ts'
@@ -38,7 +39,7 @@ const holdsMax = 1_000
 /**
  * Reads what the process description of a workspace says: settings only, and neither credentials nor anything that changes by itself. Every
  * text that people have entered is safe in Markdown.
- * @throws `UserError` if the workspace does not exist
+ * @throws `UserError` if the workspace does not exist, or the file of RELAY_OIDC_FILE cannot be read
  */
 export const readFacts = async (db: Database, name: string, { config, findConnector }: FactsDeps) => {
   const { id, userSlug, workspaceSlug } = await findWorkspace(db, name)
@@ -46,6 +47,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
   const settings = workspaceSettings(stored)
   const repositories = await repositoryKind.listAll(db, id)
   const destinations = await destinationKind.listAll(db, id)
+  const signIn = config.RELAY_OIDC_FILE === undefined ? undefined : await readSignInSettings(config.RELAY_OIDC_FILE)
   const holds = await createLegalHolds(db).list(id, { page: 1, perPage: holdsMax })
   const connections = await connectionKind.listAll(db, id)
   const nameOf = (destinationId: string) => text(destinations.find((each) => each.id === destinationId)?.name ?? destinationId)
@@ -67,7 +69,13 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
     smallBytes: config.CONTENT_DIR && !config.CONTENT_S3_BUCKET ? config.CONTENT_DIR_MIN_BYTES : 0,
     maxBytes: Math.min(settings.receiverMaxBytes ?? Infinity, config.RELAY_WORKSPACE_MAX_BYTES),
     sealingKeys: readSecretKeys(config.RELAY_SECRET_KEYS).map(([keyId]) => text(keyId)),
-    hasProvider: config.RELAY_OIDC_FILE !== undefined,
+    provider: signIn && {
+      issuer: text(signIn.provider.issuer),
+      claim: text(signIn.provider.claim),
+      rules: signIn.rules
+        .filter((rule) => rule.userSlug === userSlug && rule.workspaceSlug === workspaceSlug)
+        .map(({ value, level }) => ({ value: text(value), level })),
+    },
     stampUrl: config.PROOF_TIMESTAMP_URL === undefined ? undefined : text(new URL(config.PROOF_TIMESTAMP_URL).origin),
     manifestCopies: destinations.filter((each) => config.PROOF_DESTINATIONS.includes(each.id)).map((each) => text(each.name)),
     proofCertificate: proof?.certificate ?? undefined,

@@ -128,10 +128,11 @@ export const de: Words = {
     heading: 'Zugriff',
     levels:
       'Betrachter lesen; Mitglieder ändern außerdem die Konfiguration und wiederholen Zustellungen; Administratoren löschen außerdem, setzen Löschsperren und verwalten Schlüssel.',
-    signIn: (hasProvider) =>
-      hasProvider
-        ? 'Personen melden sich über den OpenID-Anbieter der Installation an.'
-        : 'Personen melden sich mit API-Schlüsseln an: Ein OpenID-Anbieter ist nicht konfiguriert.',
+    signIn: (issuer) =>
+      issuer === undefined
+        ? 'Personen melden sich mit API-Schlüsseln an: Ein OpenID-Anbieter ist nicht konfiguriert.'
+        : `Personen melden sich über den OpenID-Anbieter ${issuer} oder mit API-Schlüsseln an.`,
+    people: (claim, value, level) => `Personen, deren Claim ${claim} den Wert **${value}** hat, Stufe ${level}`,
     key: (name, level, expiresAt) =>
       `API-Schlüssel **${name}**, Stufe ${level}, ${expiresAt === undefined ? 'unbefristet' : `gültig bis ${expiresAt}`}`,
   },

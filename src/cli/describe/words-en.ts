@@ -133,10 +133,11 @@ export const en = {
   access: {
     heading: 'Access',
     levels: 'Viewers read, members also change the configuration and retry, administrators also delete, erase, set holds and manage keys.',
-    signIn: (hasProvider: boolean): string =>
-      hasProvider
-        ? 'People sign in through the OpenID provider of the installation.'
-        : 'People sign in with API keys: no OpenID provider is configured.',
+    signIn: (issuer: string | undefined): string =>
+      issuer === undefined
+        ? 'People sign in with API keys: no OpenID provider is configured.'
+        : `People sign in through the OpenID provider ${issuer}, or with API keys.`,
+    people: (claim: string, value: string, level: string) => `People whose claim ${claim} has the value **${value}**, level ${level}`,
     key: (name: string, level: string, expiresAt: string | undefined) =>
       `API key **${name}**, level ${level}, ${expiresAt === undefined ? 'without end' : `until ${expiresAt}`}`,
   },
