@@ -8,6 +8,7 @@ import { conformancePage } from './conformance.ts'
 import { connectorPages } from './connectors.ts'
 import { deliveriesPage } from './deliveries.ts'
 import { errorsPage } from './errors.ts'
+import { generatedJson } from './generated-json.ts'
 import { withHardeningChecklist } from './hardening.ts'
 import { copiesInChart, valuesSchema } from './helm-chart.ts'
 import { securityPage } from './levels.ts'
@@ -28,7 +29,7 @@ const made: Record<string, string> = {
   'docs/path-templates.md': pathTemplatesPage(),
   'docs/security.md': withHardeningChecklist(securityPage()),
   ...connectorPages(createConnectors().all),
-  'docs/relay.schema.json': `${JSON.stringify(workspacesSchema(), null, 2)}\n`,
+  'docs/relay.schema.json': generatedJson(workspacesSchema()),
   'openapi.json': openApiFile(),
   'deploy/helm/document-relay/values.schema.json': valuesSchema(),
   ...(await copiesInChart()),

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { environment } from '../src/config/config.ts'
+import { generatedJson } from './generated-json.ts'
 
 // Variables of the Temporal SDK, which src/config/config.ts reads with the SDK's own functions.
 const temporalVariables = ['TEMPORAL_ADDRESS', 'TEMPORAL_NAMESPACE', 'TEMPORAL_PROFILE', 'TEMPORAL_CONFIG_FILE', 'TEMPORAL_TLS']
@@ -100,7 +101,7 @@ export const valuesSchema = (): string => {
     },
     { required: ['config', 'secrets'] },
   )
-  return `${JSON.stringify({ $schema: 'http://json-schema.org/draft-07/schema#', ...schema }, undefined, 2)}\n`
+  return generatedJson({ $schema: 'http://json-schema.org/draft-07/schema#', ...schema })
 }
 
 /** Returns the files of deploy/monitoring that the chart contains. Helm reads no files outside a chart. */

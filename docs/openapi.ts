@@ -1,4 +1,5 @@
 import { describeApi } from '../src/api/open-api/document.ts'
+import { generatedJson } from './generated-json.ts'
 
 /** openapi.json, from the table of endpoints. */
-export const openApiFile = (): string => `${JSON.stringify(describeApi(), null, 2)}\n`
+export const openApiFile = (): string => generatedJson(describeApi())
