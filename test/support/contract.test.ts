@@ -14,6 +14,8 @@ const repository = {
     signed_parameter_order: 'fixed',
     accepts_mcreate: true,
     code_page: 'windows-1252',
+    home_destination_id: null,
+    home_after_days: 30,
     upstream: null,
     document_count: 0,
     active_certificates: 0,

@@ -94,8 +94,10 @@ test('a resource has the same name wherever it occurs', () => {
 })
 
 test('the document is the same wherever it occurs', () => {
+  // A manifest is a file of its own.
+  const others = objects.filter((one) => !('is_stamped' in one))
   for (const name of ['doc_id', 'comp_id', 'repo_id', 'size_bytes'])
-    expect([name, [...new Set(objects.flatMap((one) => (name in one ? [one[name]] : [])))]]).toEqual([name, [expect.anything()]])
+    expect([name, [...new Set(others.flatMap((one) => (name in one ? [one[name]] : [])))]]).toEqual([name, [expect.anything()]])
 })
 
 test('the delivery fails, is retried in bulk and succeeds, in all examples alike', () => {

@@ -64,7 +64,7 @@ test('the page loads everything from the relay and has no inline script or style
 
 test('the page that doc_url of an error names has the code', async () => {
   const html = await (await fetch(`${await start()}/docs/errors`)).text()
-  expect(html).toContain('<tr id="validation_failed">')
+  expect(html).toContain('<a id="validation_failed"')
 })
 
 test('an unchanged asset is answered with 304', async () => {

@@ -32,7 +32,7 @@ describe('a document at another content server', () => {
     odd.change(change)
     const config = contentServer.config.parse({ ...old.target.config, url: old.server.url.replace(/:\d+/, `:${odd.port}`) })
     const result = await contentServer.deliver(payloadOf(Buffer.from('hello'), { docId: 'D1' }), { config, credentials: {} }, context)
-    expect(result.answer).toEqual({ status: 201 })
+    expect(result.answer).toEqual({ status: 201, doc_id: 'D1' })
     expect(old.contents()).toEqual({ data: 'hello' })
     expect(old.server.requests.map((line) => line.split(' ')[0])).toEqual(['info', 'create', 'info'])
   })
@@ -41,14 +41,14 @@ describe('a document at another content server', () => {
     await using old = await start()
     const { path, answer } = await old.send('data', 'hello')
     expect(path).toBe(`${old.server.url}?get&pVersion=0045&contRep=Z1&docId=D1&compId=data`)
-    expect(answer).toEqual({ status: 201 })
+    expect(answer).toEqual({ status: 201, doc_id: 'D1' })
     expect(await (await fetch(path)).text()).toBe('hello')
   })
 
   test('is stored at a server whose lines end with LF alone', async () => {
     await using old = await start(['bare_line_feeds'])
     for (const compId of ['data', 'note'])
-      expect((await old.send(compId, `content of ${compId}`)).answer).toEqual({ status: compId === 'data' ? 201 : 200 })
+      expect((await old.send(compId, `content of ${compId}`)).answer).toEqual({ status: compId === 'data' ? 201 : 200, doc_id: 'D1' })
     expect(old.contents()).toEqual({ data: 'content of data', note: 'content of note' })
   })
 
@@ -78,7 +78,7 @@ describe('a document at another content server', () => {
   test('keeps what it has when one component is replaced', async () => {
     await using old = await start()
     old.server.put('D1', { data: 'old', note: 'kept' })
-    expect((await old.send('data', 'new')).answer).toEqual({ status: 200 })
+    expect((await old.send('data', 'new')).answer).toEqual({ status: 200, doc_id: 'D1' })
     expect(old.contents()).toEqual({ data: 'new', note: 'kept' })
   })
 
