@@ -89,16 +89,16 @@ test('it says which people may sign in to the workspace', async () => {
   const provider = { issuer: 'https://id.example', clientId: 'relay', clientSecret: 'canary-secret' }
   const path = await writeSignInFile(join(folder.path, 'sign-in.json'), provider as never, {
     access: [
-      { value: '[Auditors](x)', workspace: 'acme/prod', level: 'viewer' },
+      { value: '[Auditors](x)\\', workspace: 'acme/prod', level: 'viewer' },
       { value: 'Others', workspace: 'acme/test', level: 'admin' },
     ],
   })
   const read = (lang: 'en' | 'de') => describeWorkspace(db, { ...config, RELAY_OIDC_FILE: path }, 'acme/prod', { lang })
   const english = await read('en')
   expect(english).toContain('People sign in through the OpenID provider https://id.example, or with API keys.')
-  expect(english).toContain('- People whose claim groups has the value **\\[Auditors\\](x)**, level viewer\n')
+  expect(english).toContain('- People whose claim groups has the value **\\[Auditors\\](x)\\\\**, level viewer\n')
   expect(english).not.toMatch(/Others|canary/)
-  expect(await read('de')).toContain('- Personen, deren Claim groups den Wert **\\[Auditors\\](x)** hat, Stufe viewer\n')
+  expect(await read('de')).toContain('- Personen, deren Claim groups den Wert **\\[Auditors\\](x)\\\\** hat, Stufe viewer\n')
   expect(await describeIn('en')).toContain('no OpenID provider is configured')
 })
 

@@ -33,6 +33,8 @@ const textMaxCharacters = 4_000
 /** Returns a text that people have entered, for a line of Markdown. */
 const text = (value: unknown): string =>
   markdownText(plainText(typeof value === 'string' ? value : JSON.stringify(value), textMaxCharacters))
+    // The sentence may go on with a character of Markdown.
+    .replace(/\\$/, String.raw`\\`)
 const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
 const holdsMax = 1_000
 
