@@ -34,6 +34,15 @@ test('the image is installed from the lock file, and the packages that it keeps 
   expect(image).toContain('COPY --from=packages /app/node_modules ./node_modules\n')
 })
 
+test('no page combines --global with --omit, which npm ignores there', async () => {
+  const folder = new URL('../docs/', import.meta.url)
+  const pages = (await readdir(folder)).filter((name) => name.endsWith('.md')).map((name) => new URL(name, folder))
+  const texts = await Promise.all([...pages, new URL('../README.md', import.meta.url)].map((page) => readFile(page, 'utf8')))
+  const commands = texts.flatMap((text) => text.match(/^.*npm install .*--omit.*$/gm) ?? [])
+  expect(commands.length).toBeGreaterThan(2)
+  expect(commands.filter((command) => /--global|\s-g\b/.test(command))).toEqual([])
+})
+
 test('docs/install.md makes an installation by npm as small as the image, with the commands of the Dockerfile', async () => {
   const dockerfile = await readFile(new URL('../Dockerfile', import.meta.url), 'utf8')
   const commands = [...dockerfile.matchAll(/^RUN ((?:cd|find) node_modules\b(?:.*\\\n)*.*)$/gm)].map(([, command]) => command!)
