@@ -22,7 +22,7 @@ export const findAlteredContents: FindConditions = async (trx, config) => {
     `
     select
       destinations.workspace_id as "workspaceId", user_slug || '/' || workspace_slug as workspace, altered.count, altered.since,
-      home_contents.last_error as error, ${documentColumn},
+      last_error as error, ${documentColumn},
       jsonb_build_object('id', destinations.id, 'name', destinations.name, 'type', connector_type) as destination
     from destinations
     join workspaces on workspaces.id = destinations.workspace_id
@@ -38,8 +38,14 @@ export const findAlteredContents: FindConditions = async (trx, config) => {
         limit :maxCount
       ) as first
     ) as altered on altered.count > 0
-    join home_contents on home_contents.content_id = altered.content_id
-    join documents on documents.id = home_contents.document_id
+    cross join lateral (
+      select last_error, documents.*
+      from home_contents
+      join documents on documents.id = document_id
+      where home_contents.content_id = altered.content_id
+      -- One row, so that no plan reads all documents.
+      limit 1
+    ) as documents
     where destinations.workspace_id = any (:workspaceIds)
       and deleted_at is null
     `,

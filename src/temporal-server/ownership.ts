@@ -96,18 +96,23 @@ export interface Ownership {
  * Makes this process the only one that runs a Temporal server on the database, until it is released or its connection ends. After a restart
  * of PostgreSQL it takes its place again. A second server would answer for the first one's workflows at addresses of its own machine.
  * @param waitMs how long a predecessor that has just ended is waited for
+ * @param answerMaxMs how long PostgreSQL may take for an answer before the connection counts as lost
  * @throws `UserError` that names the other process, if there is one
  */
 export const ownTemporal = async (
   config: LockConfig,
   log: Pick<Log, 'warn' | 'info'>,
-  { signal, waitMs = predecessorMaxMs }: { signal?: AbortSignal; waitMs?: number } = {},
+  {
+    signal,
+    waitMs = predecessorMaxMs,
+    answerMaxMs = answerTimeoutMs,
+  }: { signal?: AbortSignal; waitMs?: number; answerMaxMs?: number } = {},
 ): Promise<Ownership> => {
   const released = new AbortController()
   const { promise: lost, reject } = Promise.withResolvers<never>()
   // The caller may not have asked yet.
   lost.catch(() => {})
-  let client = await connect(config, answerTimeoutMs)
+  let client = await connect(config, answerMaxMs)
   let ownPid: number
 
   /** Waits for a predecessor that has just ended. The former session of this process is ended: it may outlive its connection. */
@@ -137,7 +142,7 @@ export const ownTemporal = async (
   const openAgain = async (): Promise<void> => {
     while (!released.signal.aborted) {
       try {
-        client = await connect(config, answerTimeoutMs)
+        client = await connect(config, answerMaxMs)
         ownPid = await own()
         log.info('Temporal has its place again')
         return

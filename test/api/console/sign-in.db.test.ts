@@ -326,7 +326,8 @@ describe('access', () => {
       expect(status).toBe(200)
       return json.data.map(({ attributes }: { attributes: { user_slug: string; workspace_slug: string } }) => attributes)
     }
-    const state = { attention: 0, open: 0, oldest_open_at: null, last_request_at: null, stored_bytes: 0, max_bytes: expect.any(Number) }
+    const none = { attention: 0, open: 0, failing: 0, held: 0, refusing: 0 }
+    const state = { ...none, oldest_open_at: null, last_request_at: null, stored_bytes: 0, max_bytes: expect.any(Number) }
     expect(await listed((await signIn('mona')).cookie)).toEqual([
       { user_slug: 'acme', workspace_slug: 'prod', ...state },
       { user_slug: 'acme', workspace_slug: 'test', ...state },
