@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
-import { requireServer } from '../db/require-server.ts'
+import { explainConnection, requireServer } from '../db/require-server.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { lockDataDir } from '../programs/data-dir-lock.ts'
 import { findTemporalServer } from '../temporal-server/find-programs.ts'
@@ -12,7 +12,7 @@ import type { ServerForm, Stack, StackOptions } from './server.ts'
 
 /**
  * Starts Temporal on the database of the relay.
- * @throws `UserError` if a setting is missing or another relay runs Temporal on the database
+ * @throws `UserError` if a setting is missing, PostgreSQL cannot be used, or another relay runs Temporal on the database
  */
 const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions): Promise<Stack> => {
   const { DATABASE_URL: databaseUrl } = config
@@ -36,7 +36,7 @@ const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions
     return { databaseUrl, temporalAddress: temporal.address, temporalUiUrl: null, ended: temporal.ended, stop }
   } catch (thrown) {
     await stop().catch(() => {})
-    throw thrown
+    throw explainConnection(thrown) ?? thrown
   }
 }
 

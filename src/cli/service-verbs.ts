@@ -57,7 +57,7 @@ export const addDevelopmentVerbs = (program: Command, { variables }: CommandCont
   }
   const runOneMachine = async (settings: Config) => {
     const [{ startServer }, { oneMachine }] = await Promise.all([import('../app/server.ts'), import('../app/one-machine.ts')])
-    await runService({ settings, format: oneMachine.logFormat }, async (options) => {
+    await runService({ settings, format: oneMachine.logFormat, stopMaxMs: startMaxMs }, async (options) => {
       const server = await startServer(variables, oneMachine, { ...options, say: (line) => options.log.info(line) })
       options.log.info({ base_url: server.baseUrl, probes_url: server.probesUrl, version }, 'the server is ready')
       return server

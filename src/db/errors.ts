@@ -85,5 +85,13 @@ export const isOutage = (thrown: unknown): boolean => {
   return thrown instanceof DatabaseUnavailable || lostConnection.test(thrown.message)
 }
 
+// Class 28: the role may not sign in; 3D: there is no such database.
+const connectionRefusal = /^(28|3D)/
+
+/** Returns true if the server refused the connection, for a reason that DATABASE_URL or the server has to mend. */
+export const isConnectionRefused = (thrown: unknown): boolean =>
+  (thrown instanceof DatabaseError && connectionRefusal.test(thrown.code ?? '')) ||
+  (thrown instanceof Error && thrown.message.includes('does not support SSL'))
+
 /** Returns true if the server has refused a statement by itself: nothing of it is committed, and the caller may try something else. */
 export const isRefused = (thrown: unknown): boolean => thrown instanceof DatabaseError && !isOutage(thrown)

@@ -1,8 +1,8 @@
 import type { Client } from 'pg'
-import { UserError } from '../base/errors.ts'
+import { messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from './database.ts'
-import { isReadOnly, isSettingRefused } from './errors.ts'
+import { isConnectionRefused, isOutage, isReadOnly, isSettingRefused } from './errors.ts'
 
 const readOnlyMessage =
   'DATABASE_URL leads to a PostgreSQL that accepts no writes, such as a standby or a read replica. ' +
@@ -22,6 +22,12 @@ export const explainServer = (thrown: unknown): UserError | undefined => {
   if (isSettingRefused(thrown)) return new UserError(settingMessage, { cause: thrown })
   return undefined
 }
+
+/** Explains at a start why there is no connection to PostgreSQL. @returns undefined if the error has another cause */
+export const explainConnection = (thrown: unknown): UserError | undefined =>
+  isOutage(thrown) || isConnectionRefused(thrown)
+    ? new UserError(`PostgreSQL cannot be used at DATABASE_URL: ${messageOf(thrown)}`, { cause: thrown })
+    : undefined
 
 /** Checks that the server accepts writes. @throws UserError if it does not */
 export const requirePrimary = async (db: Database): Promise<void> => {

@@ -66,12 +66,15 @@ test('creates and lists workspaces and API keys, and prints a key only once', as
   expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
   const { stdout: states } = await relay(['workspace', 'list'])
   expect(states).toMatch(
-    /^WORKSPACE +ATTENTION +OPEN +OLDEST OPEN \(UTC\) +LAST REQUEST \(UTC\) +STORED BYTES +ID\nacme\/invoices +0 +0 +- +- +0 +\w+\n$/,
+    /^WORKSPACE +TROUBLE +OPEN +OLDEST OPEN \(UTC\) +LAST REQUEST \(UTC\) +STORED BYTES +ID\nacme\/invoices +- +0 +- +- +0 +\w+\n$/,
   )
   const state = {
     ...(created as object),
     attention: 0,
     open: 0,
+    failing: 0,
+    held: 0,
+    refusing: 0,
     oldest_open_at: null,
     last_request_at: null,
     stored_bytes: 0,

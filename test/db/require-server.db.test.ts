@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createPostgres, createRelayDatabase, databaseName, roleName } from '../../faults/postgres.ts'
 import { migrateAll } from '../../src/app/migrate.ts'
+import { oneMachine } from '../../src/app/one-machine.ts'
 import { startWith } from '../../src/app/runtime.ts'
+import { UserError } from '../../src/base/errors.ts'
 import { createLog } from '../../src/base/log.ts'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -12,6 +14,7 @@ import { requireServer } from '../../src/db/require-server.ts'
 import { startApi } from '../support/api.ts'
 import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
 import { startPgbouncer } from '../support/pgbouncer.ts'
 import { createSourceSystem } from '../support/source-system.ts'
 
@@ -140,4 +143,36 @@ test('a direct connection to a primary server is accepted, without a warning', a
   expect(await requireServer(db, testConfig())).toEqual([])
   await db.destroy()
   await drop()
+})
+
+describe('a PostgreSQL that cannot be used is named in a sentence', () => {
+  const changed = (change: (url: URL) => void): string => {
+    const url = new URL(database.url)
+    change(url)
+    return url.href
+  }
+  test.each<[string, string, RegExp]>([
+    ['that does not listen', changed((url) => (url.port = '1')), /ECONNREFUSED/],
+    ['that has no such database', changed((url) => (url.pathname = '/absent')), /database "absent" does not exist/],
+    ['that does not know the role', changed((url) => (url.username = 'stranger')), /stranger/],
+    ['that does not speak TLS', changed((url) => url.searchParams.set('sslmode', 'require')), /does not support SSL/],
+  ])('%s', async (_, url, reason) => {
+    const config = testConfig({ DATABASE_URL: url, RELAY_TEMPORAL: 'local', TEMPORAL_ADDRESS: '' })
+    await using folder = await createFolder()
+    const say = () => {}
+    const started = oneMachine.startStack({
+      dataDir: folder.path,
+      config,
+      log: createLog('silent'),
+      say,
+      signal: new AbortController().signal,
+    })
+    const failure = (await started.then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )) as UserError
+    expect(failure).toBeInstanceOf(UserError)
+    expect(failure.message).toMatch(/^PostgreSQL cannot be used at DATABASE_URL: /)
+    expect(failure.message).toMatch(reason)
+  })
 })

@@ -242,7 +242,7 @@ const digestOf = async (path: string, context: AttemptContext): Promise<string> 
 
 /** Reads bytes of a file, fewer if it has fewer. */
 async function* readFile(path: string, { start, end }: ByteSpan, context: AttemptContext): AsyncGenerator<Buffer, void, undefined> {
-  // Without O_NONBLOCK, a pipe would keep the thread until somebody writes.
+  // Without O_NONBLOCK, a pipe would keep the thread until another program writes.
   const opening = open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   try {
     const file = await completed(opening, context)

@@ -268,8 +268,8 @@ describe('TLS', () => {
       },
     })
     const { answer } = await to(talking.port, {}, { username: 'u', password: 'canary-2f7a' })
-    expect(answer).toMatchObject({ status: 250, body: expect.stringMatching(/^accepted with \[REDACTED\], x+$/) as string })
-    expect(Buffer.byteLength(answer!.body!)).toBe(contextOf(outbound).answerMaxBytes)
+    expect(answer).toMatchObject({ status: 250, reply: expect.stringMatching(/^accepted with \[REDACTED\], x+$/) as string })
+    expect(Buffer.byteLength(String(answer!['reply']))).toBe(contextOf(outbound).answerMaxBytes)
   })
 
   test('a server without a supported login method is reported with its methods', async () => {
