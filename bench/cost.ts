@@ -46,8 +46,16 @@ const diskBytes = async (folder: string): Promise<number> => {
   return bytes
 }
 
+/** Returns the figures with one name for the Temporal server, whose program has another one in each form. */
+const named = ({ 'temporal-server': server = 0, temporal = 0, ...others }: Record<string, number>) => ({
+  temporal: temporal + server,
+  ...others,
+})
+
 const measureForm = async (name: string, installation: Installation) => {
-  const { config, folder, cpuTimes, memoryMiB, startRelay } = installation
+  const { config, folder, startRelay } = installation
+  const cpuTimes = () => named(installation.cpuTimes())
+  const memoryMiB = () => named(installation.memoryMiB())
   const relay = await startRelay('server')
   const sink = await startWebhookSink()
   const requests = createRequests(clients)
