@@ -91,7 +91,7 @@ test('an update keeps the file name, a header of a create sets it, and an erasur
 })
 
 test('what is told before a document arrives is kept for it: the create is planned with it, and takes it', async () => {
-  const { send, push, find } = await open()
+  const { send, push, find, workspaceId } = await open()
   expect((await push('D1', told)).json.data).toMatchObject({ documents: 0, ...told })
   expect((await push('D1', { file_name: 'Rechnung.pdf', erp_object_type: 'BKPF' })).json.data).toMatchObject({
     documents: 0,
@@ -104,7 +104,7 @@ test('what is told before a document arrives is kept for it: the create is plann
     metadata: { erp_object_type: 'VBRK' },
     deliveries: [{ path: expect.stringMatching(/\/Rechnung\.pdf$/) }],
   })
-  expect(await db('early_metadata').where({ doc_id: 'D1' })).toEqual([])
+  expect(await db('early_metadata').where({ workspace_id: workspaceId, doc_id: 'D1' })).toEqual([])
 })
 
 test('a discarded document, and creates that arrive together, take what was told before', async () => {

@@ -66,7 +66,7 @@ test('creates and lists workspaces and API keys, and prints a key only once', as
   expect(created).toEqual({ id: expect.any(String), user_slug: 'acme', workspace_slug: 'invoices' })
   const { stdout: states } = await relay(['workspace', 'list'])
   expect(states).toMatch(
-    /^WORKSPACE +TROUBLE +OPEN +OLDEST OPEN \(UTC\) +LAST REQUEST \(UTC\) +STORED BYTES +ID\nacme\/invoices +- +0 +- +- +0 +\w+\n$/,
+    /^WORKSPACE +TROUBLE +OPEN +OLDEST OPEN \(UTC\) +LAST REQUEST \(UTC\) +STORED BYTES +ID\n(?:.*\n)*acme\/invoices +- +0 +- +- +0 +\w+\n/,
   )
   const state = {
     ...(created as object),
@@ -80,7 +80,7 @@ test('creates and lists workspaces and API keys, and prints a key only once', as
     stored_bytes: 0,
     max_bytes: expect.any(Number),
   }
-  expect(await json(['workspace', 'list'])).toEqual([state])
+  expect(await json(['workspace', 'list'])).toContainEqual(state)
 
   expect(await json(['workspace', 'tier', 'acme/invoices', 'compliance'])).toEqual({ ...(created as object), tier: 'compliance' })
 
@@ -88,7 +88,7 @@ test('creates and lists workspaces and API keys, and prints a key only once', as
   const listing = { status: 1, stdout: expect.stringMatching(/^Workspace acme\/unused would be deleted: 0 repositories, /) }
   expect(await relay(['workspace', 'delete', 'acme/unused'])).toMatchObject(listing)
   expect(await json(['workspace', 'delete', 'acme/unused', '--yes'])).toMatchObject({ deleted: true, contents: { documents: 0 } })
-  expect(await json(['workspace', 'list'])).toEqual([state])
+  expect(await json(['workspace', 'list'])).toContainEqual(state)
 
   const key = (await json(['key', 'create', 'acme/invoices', '--level', 'admin'])) as { id: string; key: string }
   expect(key).toEqual({ id: expect.any(String), key: expect.stringMatching(new RegExp(`^relay_${key.id}_`)), level: 'admin' })

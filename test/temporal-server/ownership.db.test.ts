@@ -20,6 +20,7 @@ test('one process owns Temporal on a database, and the next one once it has gone
 })
 
 test('a process whose connection breaks takes its place again', async () => {
+  texts.length = 0
   const first = await own()
   await breakConnections()
   await until('it has its place again', () => texts.includes('Temporal has its place again'))
