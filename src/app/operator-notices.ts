@@ -62,7 +62,7 @@ export const openOperatorTarget = async (path: string, deps: TargetDeps, variabl
 }
 
 /**
- * Tests the destination of the operator as any other one. A chat is not tested, because people read it.
+ * Tests the destination of the operator as any other one. A chat has no request that its readers would not see: of it, only the file is checked.
  * @returns what was found out, or why notices cannot be sent
  * @throws `UserError` if the file is invalid
  */

@@ -65,6 +65,7 @@ test('failures are listed by destination and error with what to do and the comma
 })
 
 test('failed deliveries to a destination are retried, all or those with an error, with progress; a dry run counts them', async () => {
+  await db('deliveries').where({ workspace_id: acme.id }).update({ status: 'delivered' })
   const missing = await insertWith('failed', 'bucket_missing', 'there is no bucket invoises')
   const ended = await insertWith('failed', null, 'the delivery workflow was cancelled')
   expect(describeRetried(await retryDestination(db, never, { ...wanted, dryRun: true }))).toEqual(['2 documents would be retried.'])
@@ -96,8 +97,9 @@ test('a retry that cannot be meant is refused, and says what there is', async ()
     `No delivery to ${name} that needs attention has failed with bucket_missing.`,
   )
   await expect(retried({ workspace: 'acme/none' })).rejects.toThrow(/^There is no workspace acme\/none\. There is: .*\w+\/\w+/)
-  await other.create('/destinations', objstore(name))
+  const id = await other.create('/destinations', objstore(name))
   await expect(retried({})).rejects.toThrow(`Several workspaces have a destination ${name}. Name one of them with --workspace: `)
+  await other.call('DELETE', `/destinations/${id}`)
 })
 
 test('the help lists every command in a group, and each group has commands', () => {

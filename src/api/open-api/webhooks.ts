@@ -54,46 +54,60 @@ const typeHeader = (type: string) => header('x-relay-event-type', type, 'The typ
 const summaryOf = (event: IncidentEvent, transition: Transition) =>
   transition === 'opened' ? incidentEvents[event] : `The incident ${event} has ended`
 
-const webhookOf = (type: string, summary: string, converter: SchemaConverter) => {
-  const message = z
-    .object({
-      type: z.literal(type),
-      timestamp: z.iso.datetime().describe('When the notice was written.'),
-      data: noticeData,
-    })
-    .meta({ id: messageName(type) })
+interface Webhook {
+  type: string
+  summary: string
+  /** To which webhook it is sent, and what is special about it. */
+  description: string
+  message: z.ZodObject
+  /** What an answer 2xx means, and any other one. */
+  accepted: string
+  headers?: typeof headers
+}
+
+/** Describes a message by its type. */
+const webhookOf = (
+  { type, summary, description, message, accepted, headers: parameters = headers }: Webhook,
+  converter: SchemaConverter,
+) => {
   const schema = converter.schemaOf(message, 'response')
   const post = {
     operationId: `on${pascalCase(type)}`,
     summary,
-    description: 'Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).',
+    description,
     security: [],
-    parameters: [...headers, typeHeader(type)],
+    parameters: [...parameters, typeHeader(type)],
     requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
-    responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again.' } },
+    responses: { '2XX': { description: accepted } },
   }
   return [type, { post }] as const
 }
+
+/** Returns the form of a message about `data`. */
+const messageOf = (type: string, data: z.ZodType, id = messageName(type), timestamp = 'When the notice was written.') =>
+  z.object({ type: z.literal(type), timestamp: z.iso.datetime().describe(timestamp), data }).meta({ id })
+
+const noticeWebhook = (type: string, summary: string): Webhook => ({
+  type,
+  summary,
+  description: 'Sent to the webhook of a notification (Standard Webhooks, HTTP Message Signatures).',
+  message: messageOf(type, noticeData),
+  accepted: 'The notice was accepted. After any other answer, the relay sends it again.',
+})
 
 // It concerns no workspace.
 const stallHeaders = headers
   .filter(({ name }) => name !== 'x-relay-workspace')
   .map((each) => ({ ...each, example: each.example.replace(' "x-relay-workspace"', '') }))
 
-const stallWebhook = (type: string, summary: string, converter: SchemaConverter) => {
-  const message = z.object({ type: z.literal(type), timestamp: z.iso.datetime().describe('When the notice was written.'), data: stallData })
-  const schema = converter.schemaOf(message.meta({ id: messageName(type) }), 'response')
-  const post = {
-    operationId: `on${pascalCase(type)}`,
-    summary,
-    description: 'Sent to the webhook of RELAY_NOTICES_FILE (Standard Webhooks, HTTP Message Signatures).',
-    security: [],
-    parameters: [...stallHeaders, typeHeader(type)],
-    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
-    responses: { '2XX': { description: 'The notice was accepted. After any other answer, the relay sends it again every minute.' } },
-  }
-  return [type, { post }] as const
-}
+const stallWebhook = (type: string, summary: string): Webhook => ({
+  type,
+  summary,
+  description: 'Sent to the webhook of RELAY_NOTICES_FILE (Standard Webhooks, HTTP Message Signatures).',
+  message: messageOf(type, stallData),
+  accepted: 'The notice was accepted. After any other answer, the relay sends it again every minute.',
+  headers: stallHeaders,
+})
 
 /** Business data that was found after the document was sent. */
 const lateData = z
@@ -120,49 +134,35 @@ const lateData = z
   })
   .meta({ id: messageName('document.metadata') })
 
-const lateDataWebhook = (converter: SchemaConverter) => {
-  const schema = converter.schemaOf(lateData, 'response')
-  const post = {
-    operationId: 'onDocumentMetadata',
-    summary: 'Business data was found after the document was sent',
-    description:
-      'Sent to a destination of the kind webhook that has got the document (Standard Webhooks, HTTP Message Signatures), whatever its `format` is.',
-    security: [],
-    parameters: [...headers, typeHeader('document.metadata')],
-    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
-    responses: { '2XX': { description: 'The data was accepted. After any other answer, the relay sends it again, for a day at most.' } },
-  }
-  return ['document.metadata', { post }] as const
+const lateDataWebhook: Webhook = {
+  type: 'document.metadata',
+  summary: 'Business data was found after the document was sent',
+  description:
+    'Sent to a destination of the kind webhook that has got the document (Standard Webhooks, HTTP Message Signatures), whatever its `format` is.',
+  message: lateData,
+  accepted: 'The data was accepted. After any other answer, the relay sends it again, for a day at most.',
 }
 
-const eventWebhook = (event: EventName, converter: SchemaConverter) => {
-  const { summary, data } = eventTypes[event]
-  const message = z.object({ type: z.literal(event), timestamp: z.iso.datetime().describe('When the event was written.'), data })
-  const schema = converter.schemaOf(message.meta({ id: eventSchemaName(event) }), 'response')
-  const post = {
-    operationId: `on${pascalCase(event)}`,
-    summary,
-    description:
-      'Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.',
-    security: [],
-    parameters: [...headers, typeHeader(event)],
-    requestBody: { required: true, content: { 'application/json': { schema, example: converter.responseExampleOf(schema) } } },
-    responses: { '2XX': { description: 'The event was accepted. After any other answer, the relay sends it again, and later ones wait.' } },
-  }
-  return [event, { post }] as const
-}
+const eventWebhook = (type: EventName): Webhook => ({
+  type,
+  summary: eventTypes[type].summary,
+  description:
+    'Sent to the webhook of an event subscription (Standard Webhooks, HTTP Message Signatures). `webhook-id` is the id of the event.',
+  message: messageOf(type, eventTypes[type].data, eventSchemaName(type), 'When the event was written.'),
+  accepted: 'The event was accepted. After any other answer, the relay sends it again, and later ones wait.',
+})
+
+const webhooks = (): Webhook[] => [
+  ...incidentEventNames.flatMap((event) =>
+    (['opened', 'closed'] as const).map((transition) => noticeWebhook(noticeTypeOf(event, transition), summaryOf(event, transition))),
+  ),
+  noticeWebhook(testNoticeType, 'A test of a notification'),
+  stallWebhook(stallNoticeTypes.opened, 'Deliveries are not made: no worker runs, or Temporal does not answer'),
+  stallWebhook(stallNoticeTypes.closed, 'Deliveries are made again'),
+  lateDataWebhook,
+  ...eventNames.map(eventWebhook),
+]
 
 /** Describes the messages that webhooks get beside documents, by their types. */
 export const describeWebhooks = (converter: SchemaConverter) =>
-  Object.fromEntries([
-    ...incidentEventNames.flatMap((event) =>
-      (['opened', 'closed'] as const).map((transition) =>
-        webhookOf(noticeTypeOf(event, transition), summaryOf(event, transition), converter),
-      ),
-    ),
-    webhookOf(testNoticeType, 'A test of a notification', converter),
-    stallWebhook(stallNoticeTypes.opened, 'Deliveries are not made: no worker runs, or Temporal does not answer', converter),
-    stallWebhook(stallNoticeTypes.closed, 'Deliveries are made again', converter),
-    lateDataWebhook(converter),
-    ...eventNames.map((event) => eventWebhook(event, converter)),
-  ])
+  Object.fromEntries(webhooks().map((webhook) => webhookOf(webhook, converter)))
