@@ -57,7 +57,7 @@ const summaryOf = (event: IncidentEvent, transition: Transition) =>
 interface Webhook {
   type: string
   summary: string
-  /** To which webhook it is sent, and what is special about it. */
+  /** Names the webhook to which it is sent, and what is special about it. */
   description: string
   message: z.ZodObject
   /** What an answer 2xx means, and any other one. */
