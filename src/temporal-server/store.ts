@@ -17,12 +17,35 @@ export interface Store {
   attributes: Record<string, string>
 }
 
-const pgxTlsFiles = ['sslrootcert', 'sslcert', 'sslkey']
 const sqlPlugin = 'postgres12_pgx'
+
+/** What `pg` makes of the URL and of the PG* variables: the same as for the connections of the relay. */
+interface Parsed {
+  host: string
+  port: number
+  user: string | undefined
+  password: string | null | undefined
+  database: string | undefined
+  ssl: boolean | { rejectUnauthorized?: boolean; checkServerIdentity?: unknown }
+  connectionParameters: { options?: string; sslnegotiation?: string }
+}
+
+/** Returns the parameters of a URL, which may lack a host, and of nothing else that `pg` takes. */
+const parametersOf = (url: string): URLSearchParams => new URLSearchParams(/\?([^#]*)/.exec(url)?.[1])
+
+/** Returns how pgx verifies what `pg` verifies: nothing, the certificate, or the certificate and the name of the host. */
+const tlsAttributes = ({ host, ssl }: Parsed, parameters: URLSearchParams): Record<string, string> => {
+  if (!ssl || host.startsWith('/')) return { sslmode: 'disable' }
+  const { rejectUnauthorized = true, checkServerIdentity } = ssl === true ? {} : ssl
+  const sslmode = !rejectUnauthorized ? 'require' : checkServerIdentity ? 'verify-ca' : 'verify-full'
+  // With a root certificate, pgx would verify it also for `require`.
+  const names = sslmode === 'require' ? ['sslcert', 'sslkey'] : ['sslrootcert', 'sslcert', 'sslkey']
+  return { sslmode, ...Object.fromEntries(names.flatMap((name) => (parameters.get(name) ? [[name, parameters.get(name)!]] : []))) }
+}
 
 /**
  * Returns where Temporal keeps its state: in the database of DATABASE_URL.
- * @throws `UserError` if there is none, or a pooler is in front of it
+ * @throws `UserError` if there is none, a pooler is in front of it, or Temporal cannot reach it as the relay does
  */
 export const storeOf = ({ DATABASE_URL: url, DATABASE_TRANSACTION_POOLING: isPooled }: StoreConfig): Store => {
   if (!url) throw new UserError('RELAY_TEMPORAL=local needs DATABASE_URL: Temporal keeps its state in the same database.')
@@ -30,27 +53,30 @@ export const storeOf = ({ DATABASE_URL: url, DATABASE_TRANSACTION_POOLING: isPoo
     throw new UserError(
       'RELAY_TEMPORAL=local does not work with DATABASE_TRANSACTION_POOLING: Temporal needs sessions. Let DATABASE_URL lead to PostgreSQL itself.',
     )
-  // What `pg` makes of the URL, and of the PG* variables.
-  const { host, port, user, password, database, ssl } = new Client({ connectionString: url }) as Client & {
-    ssl: false | { rejectUnauthorized?: boolean }
-  }
-  const parameters = URL.canParse(url) ? new URL(url).searchParams : new URLSearchParams()
-  const isSocket = host.startsWith('/')
+  const parsed = new Client({ connectionString: url }) as Client & Parsed
+  const { host, port, user, database, connectionParameters } = parsed
+  const password = parsed.password ?? ''
+  const parameters = parametersOf(url)
   const attributes = {
-    sslmode: ssl && !isSocket ? (ssl.rejectUnauthorized === false ? 'require' : 'verify-full') : 'disable',
+    ...tlsAttributes(parsed, parameters),
     application_name: 'relay temporal',
-    ...(isSocket && { host, port: String(port) }),
+    ...(host.startsWith('/') && { host, port: String(port) }),
     // Temporal puts a plus sign for a blank of a password in front of @, where it means itself.
-    ...(password?.includes(' ') && { password }),
-    ...Object.fromEntries(pgxTlsFiles.flatMap((name) => (parameters.has(name) ? [[name, parameters.get(name)!] as const] : []))),
+    ...(password.includes(' ') && { password }),
+    ...(connectionParameters.options && { options: connectionParameters.options }),
+    ...(connectionParameters.sslnegotiation && { sslnegotiation: connectionParameters.sslnegotiation }),
   }
+  // Temporal removes the blanks around an attribute.
+  const lost = Object.entries(attributes).find(([, value]) => value !== value.trim())?.[0]
+  if (lost !== undefined)
+    throw new UserError(`RELAY_TEMPORAL=local does not work with a blank at the beginning or end of the ${lost} in DATABASE_URL.`)
   return {
-    host: isSocket ? '127.0.0.1' : host.replaceAll(/[[\]]/g, ''),
+    host: host.startsWith('/') ? '127.0.0.1' : host.replaceAll(/[[\]]/g, ''),
     port: String(port),
     // Temporal puts both into a URL as they are.
     user: encodeURIComponent(user ?? ''),
     database: encodeURIComponent(database ?? ''),
-    password: password ?? '',
+    password,
     attributes,
   }
 }
