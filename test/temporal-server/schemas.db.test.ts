@@ -69,3 +69,36 @@ test('a schema temporal of somebody else is left alone', async () => {
   await expect(scene.run('1.31.2')).rejects.toThrow('The database has a schema temporal that this relay has not made')
   expect(await scene.calls()).toEqual([])
 })
+
+test('an index of a search attribute holds the workflows that have it, keeps its name, and finds a value', async () => {
+  await using scene = await prepare()
+  const { db } = scene
+  await scene.fail('visibility')
+  await expect(scene.run('1.31.2')).rejects.toThrow('broken')
+  await scene.fail('nothing')
+  await scene.createTables()
+  await db.raw(`create table temporal_visibility.executions_visibility (namespace_id text, run_id text, status int, search_attributes jsonb,
+    Bool01 bool generated always as ((search_attributes->'Bool01')::bool) stored,
+    Keyword01 text generated always as (search_attributes->>'Keyword01') stored)`)
+  const createIndex = (name: string, column: string) =>
+    db.raw(`create index ${name} on temporal_visibility.executions_visibility (namespace_id, ${column}, run_id)`)
+  await createIndex('by_status', 'status')
+  await createIndex('by_keyword_01', 'Keyword01')
+  await scene.run('1.31.2')
+  await createIndex('by_bool_01', 'Bool01')
+  await scene.run('1.32.0')
+
+  const indexes = await db('pg_indexes').where({ schemaname: 'temporal_visibility' }).orderBy('indexname').select('indexname', 'indexdef')
+  expect(indexes.map(({ indexname, indexdef }) => [indexname, / WHERE (.*)$/.exec(indexdef)?.[1]])).toEqual([
+    ['by_bool_01', '(bool01 IS NOT NULL)'],
+    ['by_keyword_01', '(keyword01 IS NOT NULL)'],
+    ['by_status', undefined],
+  ])
+  const plan = await db.transaction(async (trx) => {
+    await trx.raw('set local enable_seqscan = off')
+    return trx.raw(
+      `explain select * from temporal_visibility.executions_visibility where namespace_id = 'N' and Keyword01 = 'acme/invoices'`,
+    )
+  })
+  expect(JSON.stringify(plan.rows)).toContain('by_keyword_01')
+})
