@@ -4,6 +4,7 @@ import type { Log } from '../base/log.ts'
 import { environment, readConfig, type Config } from '../config/config.ts'
 import { createDataDirMetric } from '../observe/metrics.ts'
 import { createProbes } from '../observe/probes.ts'
+import { explainWrite } from '../programs/data-dir-lock.ts'
 import { removeReady, writeReady } from '../programs/data-dir.ts'
 import { startApi } from './api.ts'
 import { migrateAll } from './migrate.ts'
@@ -130,7 +131,7 @@ export const startServer = async (variables: NodeJS.ProcessEnv, form: ServerForm
     }
   } catch (thrown) {
     await stop().catch(() => {})
-    throw thrown
+    throw explainWrite(dataDir, thrown) ?? thrown
   }
 }
 

@@ -1,8 +1,8 @@
-import { mkdir, open, rm, writeFile } from 'node:fs/promises'
+import { mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Connection } from '@temporalio/client'
 import { searchAttributes } from '../../workflows/options.ts'
-import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes.ts'
+import { readPidFile, stopOrphanedProcess, writePidFile } from '../programs/orphaned-processes.ts'
 import { isListening, stablePort } from '../programs/ports.ts'
 import { backgroundNiceness, startProgram } from '../programs/programs.ts'
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
@@ -69,7 +69,7 @@ export const startTemporalDevServer = async (options: TemporalDevServerOptions):
     niceness,
   })
   await log.close()
-  if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
+  await writePidFile(pidFile, child)
 
   const stop = async () => {
     await stopServer(child)

@@ -31,6 +31,19 @@ const createLink = async (existing: string, file: string): Promise<boolean> => {
   }
 }
 
+const cannotWrite = (dataDir: string, thrown: unknown) =>
+  new UserError(`Cannot write to ${dataDir}: ${messageOf(thrown)}. Set RELAY_DATA_DIR to another directory.`, { cause: thrown })
+
+const writing = new Set<unknown>(['mkdir', 'open', 'write', 'close', 'link', 'rename'])
+
+/** Explains at a start that a file of the data directory cannot be written. @returns undefined if the error has another cause */
+export const explainWrite = (dataDir: string, thrown: unknown): UserError | undefined => {
+  if (thrown instanceof UserError || !(thrown instanceof Error)) return undefined
+  const { syscall, path } = thrown as NodeJS.ErrnoException
+  // A full disk is found while a file is written, whose path Node does not tell then.
+  return writing.has(syscall) && (path ?? dataDir).startsWith(dataDir) ? cannotWrite(dataDir, thrown) : undefined
+}
+
 /**
  * Locks a data directory for this process. A lock whose process is no longer running is replaced.
  * @throws `UserError` if another running server holds the lock, or the directory cannot be written
@@ -42,7 +55,8 @@ export const lockDataDir = async (dataDir: string): Promise<{ release(): Promise
     await mkdir(dataDir, { recursive: true, mode: 0o700 })
     await writeFile(own, JSON.stringify({ pid: process.pid, ...(await identifyProcess(process.pid)) }), { mode: 0o600 })
   } catch (thrown) {
-    throw new UserError(`Cannot write to ${dataDir}: ${messageOf(thrown)}. Set RELAY_DATA_DIR to another directory.`, { cause: thrown })
+    await rm(own, { force: true }).catch(() => {})
+    throw cannotWrite(dataDir, thrown)
   }
   try {
     while (!(await createLink(own, file))) await removeStaleLock(file, own, dataDir)

@@ -1,7 +1,8 @@
-import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { execFile, type ChildProcess } from 'node:child_process'
+import { readFile, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { signalGroup } from './programs.ts'
 
 /** Properties that distinguish a process from a later one with the same process id. */
 export interface ProcessIdentity {
@@ -48,6 +49,17 @@ export const readPidFile = async (pidFile: string): Promise<number | undefined> 
     return Number.isInteger(pid) ? pid : undefined
   } catch {
     return undefined
+  }
+}
+
+/** Writes the process id of a child that has just been started. @throws if it cannot, after it has killed the child, which nothing else knows yet */
+export const writePidFile = async (pidFile: string, child: ChildProcess): Promise<void> => {
+  if (child.pid === undefined) return
+  try {
+    await writeFile(pidFile, String(child.pid))
+  } catch (thrown) {
+    signalGroup(child, 'SIGKILL')
+    throw thrown
   }
 }
 

@@ -40,7 +40,8 @@ const readPort = async (file: string): Promise<number> => {
  */
 export const stablePort = async (file: string, others: ReadonlySet<number> = new Set()): Promise<number> => {
   const stored = await readPort(file)
-  const port = stored > 0 && !others.has(stored) && (await isPortFree(stored)) ? stored : await findFreePort(others)
+  if (stored > 0 && !others.has(stored) && (await isPortFree(stored))) return stored
+  const port = await findFreePort(others)
   await writeFile(file, String(port))
   return port
 }

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { UserError } from '../../src/base/errors.ts'
-import { lockDataDir } from '../../src/programs/data-dir-lock.ts'
+import { explainWrite, lockDataDir } from '../../src/programs/data-dir-lock.ts'
 import { readOrCreateSecretKey, readReady, removeReady, writeReady } from '../../src/programs/data-dir.ts'
-import { identifyProcess, stopOrphanedProcess } from '../../src/programs/orphaned-processes.ts'
+import { identifyProcess, stopOrphanedProcess, writePidFile } from '../../src/programs/orphaned-processes.ts'
 import { stablePort } from '../../src/programs/ports.ts'
 import { share } from '../support/share.ts'
 import { makeDirectory } from './support.ts'
@@ -112,6 +113,19 @@ describe('the lock on the data directory', () => {
   })
 })
 
+test('a file that cannot be written is explained by its directory, and nothing else is', async () => {
+  const dataDir = await makeDataDir()
+  const failureOf = (path: string) => writeFile(path, 'x').catch((thrown: unknown) => thrown)
+  // Linux has a device that is full.
+  const full = process.platform === 'linux' ? await failureOf('/dev/full') : await failureOf(join(dataDir, 'none', 'file'))
+  expect(explainWrite(dataDir, { ...(full as object), message: 'not an error' })).toBeUndefined()
+  delete (full as NodeJS.ErrnoException).path
+  expect(explainWrite(dataDir, full)).toMatchObject({
+    message: expect.stringMatching(new RegExp(`^Cannot write to ${dataDir}: EN.*\\. Set RELAY_DATA_DIR to another directory\\.$`)),
+  })
+  expect(explainWrite(dataDir, await failureOf(join(parent, 'none', 'file')))).toBeUndefined()
+})
+
 describe('a stored port', () => {
   test('is kept across calls and replaced if it is in use', async () => {
     const dataDir = await makeDataDir()
@@ -126,6 +140,15 @@ describe('a stored port', () => {
     otherServer.close()
     expect(await stablePort(file)).toBe(another)
   })
+
+  test('is not written again: on a full disk, the file would be empty, and a server that is started again would have another address', async () => {
+    const file = join(await makeDataDir(), 'a.port')
+    const port = await stablePort(file)
+    const { mtimeNs } = await stat(file, { bigint: true })
+    await pause(20)
+    expect(await stablePort(file)).toBe(port)
+    expect((await stat(file, { bigint: true })).mtimeNs).toBe(mtimeNs)
+  })
 })
 
 describe('an orphaned process', () => {
@@ -137,6 +160,13 @@ describe('an orphaned process', () => {
     expect(await identifyProcess(pid)).toMatchObject({ command: expect.stringContaining('sleep 61.5') })
     expect(await stopOrphanedProcess({ pid, marker: 'sleep 61.5', timeoutMs: 5_000 })).toBe(true)
     expect(await identifyProcess(pid)).toBeUndefined()
+  })
+
+  test('is none if its process id cannot be written: the child is killed', async () => {
+    const child = spawn('sleep', ['61.5'], { stdio: 'ignore', detached: true })
+    const exited = once(child, 'exit')
+    await expect(writePidFile(join(await makeDataDir(), 'none', 'pid'), child)).rejects.toThrow('ENOENT')
+    expect(await exited).toEqual([null, 'SIGKILL'])
   })
 
   test('is killed if it ignores SIGINT', async () => {
