@@ -79,6 +79,8 @@ FROM relay AS all
 LABEL org.opencontainers.image.licenses="Apache-2.0 AND MIT"
 COPY --from=temporalio/server:1.31.2 /usr/local/bin/temporal-server /usr/local/bin/
 COPY --from=temporalio/admin-tools:1.31.2 /usr/local/bin/temporal-sql-tool /usr/local/bin/
+# Is linked statically, like the other two.
+COPY --from=temporalio/ui:2.52.1 /home/ui-server/ui-server /usr/local/bin/
 ENV RELAY_TEMPORAL=local
 # What it has there, it writes at each start.
 ENV RELAY_DATA_DIR=/tmp/relay

@@ -4,7 +4,7 @@ import { Ajv } from 'ajv'
 import { parse } from 'yaml'
 import { readConfig } from '../src/config/config.ts'
 import { dynamicConfig } from '../src/temporal-server/dynamic-config.ts'
-import { temporalServerVersion } from '../src/temporal-server/find-programs.ts'
+import { temporalServerVersion, temporalUiVersion } from '../src/temporal-server/find-programs.ts'
 import { historyShards, serviceConfig, sqlPlugin } from './support/temporal-cluster.ts'
 
 const require = createRequire(import.meta.url)
@@ -115,6 +115,7 @@ describe('docker-compose.yml', () => {
   test('has the version, the database and the shards of the cluster that script/test --temporal postgres starts', () => {
     const { temporal } = compose.services
     expect(temporal!.image).toBe(`temporalio/server:${temporalServerVersion}`)
+    expect(compose.services['temporal-ui']!.image).toBe(`temporalio/ui:${temporalUiVersion}`)
     expect(temporal!.environment).toMatchObject({ DB: sqlPlugin, NUM_HISTORY_SHARDS: String(historyShards) })
     const cluster = {
       folder: '/cluster',
@@ -238,10 +239,12 @@ describe('docker-compose.yml', () => {
 })
 
 describe('deploy/compose/one-machine.yml', () => {
+  let source: string
   let compose: Compose
 
   beforeAll(async () => {
-    compose = parse(await readFile(new URL('../deploy/compose/one-machine.yml', import.meta.url), 'utf8')) as Compose
+    source = await readFile(new URL('../deploy/compose/one-machine.yml', import.meta.url), 'utf8')
+    compose = parse(source) as Compose
   })
 
   test('is valid according to the Compose specification, and has two services', () => {
@@ -260,6 +263,7 @@ describe('deploy/compose/one-machine.yml', () => {
     expect([...stage!.matchAll(/--from=(\S+)/g)].map(([, image]) => image)).toEqual([
       `temporalio/server:${temporalServerVersion}`,
       `temporalio/admin-tools:${temporalServerVersion}`,
+      `temporalio/ui:${temporalUiVersion}`,
     ])
     // The default target is the image without it.
     expect(dockerfile.trimEnd()).toMatch(/^FROM relay$(?![\s\S])/m)
@@ -270,6 +274,7 @@ describe('deploy/compose/one-machine.yml', () => {
     const given = Object.fromEntries(Object.entries(environment!).map(([name, value]) => [name, value.replaceAll(/\$\{(\w+):-\}/g, '')]))
     const variables = { ...given, RELAY_TEMPORAL: 'local', RELAY_SECRET_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` }
     expect(readConfig({ ...variables, DATABASE_URL: 'postgres://relay:secret@postgres:5432/relay' }).RELAY_TEMPORAL).toBe('local')
+    expect(readConfig({ RELAY_TEMPORAL_UI: /RELAY_TEMPORAL_UI is (\S+):\n/.exec(source)![1] }).RELAY_TEMPORAL_UI).toBe('0.0.0.0:8233')
     for (const name of ['DATABASE_URL', 'RELAY_SECRET_KEYS']) expect(environment![name]).toMatch(/\$\{\w+:\?set \w+/)
   })
 

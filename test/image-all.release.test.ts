@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createLog } from '../src/base/log.ts'
 import { readConfig } from '../src/config/config.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { findFreePort } from '../src/programs/ports.ts'
-import { temporalServerVersion } from '../src/temporal-server/find-programs.ts'
+import { findTemporalUi, temporalServerVersion, temporalUiVersion } from '../src/temporal-server/find-programs.ts'
 import { databaseConfig } from './support/database.ts'
 import { disposable } from './support/disposable.ts'
 import { createFolder } from './support/folder.ts'
@@ -26,11 +26,13 @@ const postgres = await startPostgres({ dataDir: folder, config, log: createLog('
 share(disposable({}, () => postgres.stop()))
 const db = openDatabase(databaseConfig(postgres.url), 'test')
 share(disposable({}, () => db.destroy()))
-const image = share(disposable(await buildImageOfAll(await temporalServerFolder({ config, say })), (each) => each.remove()))
+const ui = dirname(await findTemporalUi({ config, say }))
+const image = share(disposable(await buildImageOfAll(await temporalServerFolder({ config, say }), ui), (each) => each.remove()))
 
 test('has the programs of Temporal in the version of the relay, and the rest of the image', async () => {
   for (const program of ['temporal-server', 'temporal-sql-tool'])
     expect(await runInImage(image, [program, '--version'])).toEqual({ status: 0, output: expect.stringContaining(temporalServerVersion) })
+  expect(await runInImage(image, ['ui-server', '--version'])).toEqual({ status: 0, output: expect.stringContaining(temporalUiVersion) })
   expect(image.config).toMatchObject({
     User: '1000:1000',
     Entrypoint: ['relay'],
@@ -46,6 +48,7 @@ test('delivers with nothing but PostgreSQL, as its user, with a root file system
     RELAY_PORT: String(await findFreePort()),
     RELAY_PROBES_PORT: String(await findFreePort()),
     RELAY_WORKER_PORT: String(await findFreePort()),
+    RELAY_TEMPORAL_UI: `127.0.0.1:${await findFreePort()}`,
   }
   // The role of the database owns it, and has no other rights.
   const variables = { ...relayVariables(postgres, { address: '' }), ...ports, RELAY_HOST: '127.0.0.1' }
@@ -65,6 +68,7 @@ test('delivers with nothing but PostgreSQL, as its user, with a root file system
     await route.send({ baseUrl: `http://127.0.0.1:${ports.RELAY_PORT}` }, 'D1')
     await route.untilDelivered(1)
     expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
+    expect((await fetch(`http://${ports.RELAY_TEMPORAL_UI}/namespaces/default/workflows`)).status).toBe(200)
     relay.kill('SIGTERM')
     expect(await exited).toEqual([0, null])
   } finally {

@@ -3,10 +3,11 @@ import { UserError } from '../base/errors.ts'
 import { explainConnection, requireServer } from '../db/require-server.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { lockDataDir } from '../programs/data-dir-lock.ts'
-import { findTemporalServer } from '../temporal-server/find-programs.ts'
+import { findTemporalServer, findTemporalUi } from '../temporal-server/find-programs.ts'
 import { ownTemporal } from '../temporal-server/ownership.ts'
 import { prepareSchemas } from '../temporal-server/schemas.ts'
 import { startTemporalServer } from '../temporal-server/server.ts'
+import { startTemporalUi } from '../temporal-server/ui.ts'
 import { stopAll, type Running } from './runtime.ts'
 import type { ServerForm, Stack, StackOptions } from './server.ts'
 
@@ -28,12 +29,19 @@ const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions
     running.push({ stop: () => lock.release() })
     await withDatabase(config, 'server', (db) => requireServer(db, config))
     const programs = await findTemporalServer({ config, say, signal })
+    const { RELAY_TEMPORAL_UI: listen } = config
+    const uiProgram = listen === undefined ? undefined : await findTemporalUi({ config, say, signal })
     say(`Starting Temporal ${await prepareSchemas(config, programs, signal)} ...`)
     const ownership = await ownTemporal(config, log, { signal })
     running.push({ stop: ownership.release })
-    const temporal = await startTemporalServer({ folder: join(dataDir, 'temporal'), config, programs, ownership, log, say, signal })
+    const folder = join(dataDir, 'temporal')
+    const temporal = await startTemporalServer({ folder, config, programs, ownership, log, say, signal })
     running.push(temporal)
-    return { databaseUrl, temporalAddress: temporal.address, temporalUiUrl: null, ended: temporal.ended, stop }
+    const { address: temporalAddress, ended } = temporal
+    if (listen === undefined || uiProgram === undefined) return { databaseUrl, temporalAddress, temporalUiUrl: null, ended, stop }
+    const ui = await startTemporalUi({ folder, program: uiProgram, listen, temporalAddress, config, log, say, signal })
+    running.push(ui)
+    return { databaseUrl, temporalAddress, temporalUiUrl: ui.url, ended, stop }
   } catch (thrown) {
     await stop().catch(() => {})
     throw explainConnection(thrown) ?? thrown

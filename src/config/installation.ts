@@ -93,7 +93,16 @@ export const installationVariables = {
     .string()
     .optional()
     .describe(
-      'Directory with the programs temporal-server and temporal-sql-tool for RELAY_TEMPORAL=local. Default: those on PATH, or a build with Go',
+      'Directory with the programs temporal-server and temporal-sql-tool for RELAY_TEMPORAL=local, and ui-server for RELAY_TEMPORAL_UI. ' +
+        'Default: those on PATH, or a build with Go',
+    ),
+  RELAY_TEMPORAL_UI: z
+    .string()
+    .regex(/^[^\s/@]+:\d{1,5}$/, 'must be an address and a port, like 127.0.0.1:8233')
+    .optional()
+    .describe(
+      'Address and port, like 127.0.0.1:8233, on which relay server runs the UI of Temporal with RELAY_TEMPORAL=local. It changes nothing, ' +
+        'and has no sign-in. Default: no UI',
     ),
   RELAY_LOG_LEVEL: z
     .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])

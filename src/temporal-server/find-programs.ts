@@ -21,9 +21,13 @@ export interface TemporalPrograms {
 /** The version that is built, and that docker-compose.yml has. Another one of the same minor version is as good. */
 export const temporalServerVersion = '1.31.2'
 
+/** The version of the UI that is built, and that docker-compose.yml has. Another one of the same major version is as good. */
+export const temporalUiVersion = '2.52.1'
+
 export const minorOf = (version: string): number => Number(version.split('.')[1])
 
 const versionTimeoutMs = 20_000
+const flags = ['-ldflags=-s -w']
 
 const inFolder = (folder: string) => ({ server: join(folder, 'temporal-server'), sqlTool: join(folder, 'temporal-sql-tool') })
 
@@ -34,62 +38,122 @@ const versionOf = async (program: string, { childEnvironment: env }: Pick<Config
   return version
 }
 
-/** @throws Error unless both programs run, and are of one version that this relay can use */
-const checked = async (folder: string, config: FindTemporalServerOptions['config']): Promise<TemporalPrograms> => {
-  const programs = inFolder(folder)
-  for (const program of Object.values(programs)) if (!(await isExecutable(program))) throw new Error(`${program} is not an executable file`)
-  const [version, ofTool] = await Promise.all([versionOf(programs.server, config), versionOf(programs.sqlTool, config)])
-  if (version !== ofTool) throw new Error(`${programs.server} is version ${version}, and ${programs.sqlTool} ${ofTool}`)
-  const [major, minor] = temporalServerVersion.split('.')
-  if (!version.startsWith(`${major}.${minor}.`)) throw new Error(`it is version ${version}, and this relay needs ${major}.${minor}`)
-  return { ...programs, version }
+/** What is found in one place, and built in one. */
+interface Search<Programs> {
+  /** What is searched, as the subject of a sentence. */
+  subject: string
+  /** The program that tells whether a folder of PATH has them. */
+  program: string
+  /** @throws Error that says why the programs of a folder cannot be used */
+  check(folder: string): Promise<Programs>
+  /** Builds them, unless that has been done. @returns their folder */
+  build(): Promise<string>
 }
 
-const remedy = (version: string) =>
-  `Put temporal-server and temporal-sql-tool ${version}, which Temporal publishes with its releases, on PATH, or set RELAY_TEMPORAL_SERVER_DIR ` +
-  'to their folder, or install Go 1.26 or newer.'
-
 /**
- * Finds the Temporal server and its schema tool: in RELAY_TEMPORAL_SERVER_DIR, on PATH, or in the cache. If they are in none of them, builds
- * them with Go.
+ * Finds programs in RELAY_TEMPORAL_SERVER_DIR, on PATH, or in the cache. If they are in none of them, builds them with Go.
  * @throws `UserError` that says what to install
  */
-export const findTemporalServer = async ({ config, say, signal }: FindTemporalServerOptions): Promise<TemporalPrograms> => {
+const find = async <Programs>(
+  { subject, program, check, build }: Search<Programs>,
+  { config, say }: FindTemporalServerOptions,
+): Promise<Programs> => {
   const configured = config.RELAY_TEMPORAL_SERVER_DIR
   if (configured) {
     try {
-      return await checked(configured, config)
+      return await check(configured)
     } catch (thrown) {
-      throw new UserError(`The Temporal server in RELAY_TEMPORAL_SERVER_DIR (${configured}) cannot be used: ${messageOf(thrown)}.`, {
+      throw new UserError(`${subject} in RELAY_TEMPORAL_SERVER_DIR (${configured}) cannot be used: ${messageOf(thrown)}.`, {
         cause: thrown,
       })
     }
   }
-  const onPath = await findProgram('temporal-server', config.childEnvironment.PATH)
+  const onPath = await findProgram(program, config.childEnvironment.PATH)
   if (onPath) {
     try {
-      return await checked(dirname(onPath), config)
+      return await check(dirname(onPath))
     } catch (thrown) {
-      say(`Skipped the Temporal server on PATH (${onPath}): ${messageOf(thrown)}.`)
+      say(`Skipped ${program} on PATH (${onPath}): ${messageOf(thrown)}.`)
     }
   }
-  const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
-  const build = async (target: string, command: string, duration: string) => {
+  return check(await build())
+}
+
+const requireExecutable = async (program: string): Promise<void> => {
+  if (!(await isExecutable(program))) throw new Error(`${program} is not an executable file`)
+}
+
+/** Finds the Temporal server and its schema tool. @throws `UserError` that says what to install */
+export const findTemporalServer = async (options: FindTemporalServerOptions): Promise<TemporalPrograms> => {
+  const { config, say, signal } = options
+  const check = async (place: string): Promise<TemporalPrograms> => {
+    const programs = inFolder(place)
+    for (const program of Object.values(programs)) await requireExecutable(program)
+    const [version, ofTool] = await Promise.all([versionOf(programs.server, config), versionOf(programs.sqlTool, config)])
+    if (version !== ofTool) throw new Error(`${programs.server} is version ${version}, and ${programs.sqlTool} ${ofTool}`)
+    const [major, minor] = temporalServerVersion.split('.')
+    if (!version.startsWith(`${major}.${minor}.`)) throw new Error(`it is version ${version}, and this relay needs ${major}.${minor}`)
+    return { ...programs, version }
+  }
+  const buildOne = async (target: string, command: string, duration: string) => {
     if (await isExecutable(target)) return
     await buildWithGo({
       name: `Temporal (${command})`,
       module: `go.temporal.io/server/cmd/${command}@v${temporalServerVersion}`,
-      flags: ['-ldflags=-s -w'],
+      flags,
       duration,
       target,
-      remedy: remedy(temporalServerVersion),
+      remedy:
+        `Put temporal-server and temporal-sql-tool ${temporalServerVersion}, which Temporal publishes with its releases, on PATH, or set ` +
+        'RELAY_TEMPORAL_SERVER_DIR to their folder, or install Go 1.26 or newer.',
       config,
       say,
       signal,
     })
   }
-  const { server, sqlTool } = inFolder(folder)
-  await build(server, 'server', 'about 4 minutes on 2 cores')
-  await build(sqlTool, 'tools/sql', 'a few seconds after that')
-  return checked(folder, config)
+  return find(
+    {
+      subject: 'The Temporal server',
+      program: 'temporal-server',
+      check,
+      build: async () => {
+        const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
+        const { server, sqlTool } = inFolder(folder)
+        await buildOne(server, 'server', 'about 4 minutes on 2 cores')
+        await buildOne(sqlTool, 'tools/sql', 'a few seconds after that')
+        return folder
+      },
+    },
+    options,
+  )
+}
+
+/** Finds the UI of Temporal. @returns the path of `ui-server` @throws `UserError` that says what to install */
+export const findTemporalUi = async (options: FindTemporalServerOptions): Promise<string> => {
+  const { config, say, signal } = options
+  const check = async (place: string): Promise<string> => {
+    const program = join(place, 'ui-server')
+    await requireExecutable(program)
+    const [version, major] = [await versionOf(program, config), temporalUiVersion.split('.')[0]]
+    if (!version.startsWith(`${major}.`)) throw new Error(`it is version ${version}, and this relay needs ${major}`)
+    return program
+  }
+  const build = async (): Promise<string> => {
+    const folder = join(cacheDirOf(config), 'temporal-ui', temporalUiVersion)
+    const target = join(folder, 'ui-server')
+    if (await isExecutable(target)) return folder
+    await buildWithGo({
+      name: 'The Temporal UI',
+      module: `github.com/temporalio/ui-server/v2/cmd/server@v${temporalUiVersion}`,
+      flags,
+      duration: 'about 2 minutes on 2 cores',
+      target,
+      remedy: `Put ui-server ${temporalUiVersion} of github.com/temporalio/ui-server on PATH, or install Go 1.26 or newer, or remove RELAY_TEMPORAL_UI.`,
+      config,
+      say,
+      signal,
+    })
+    return folder
+  }
+  return find({ subject: 'The Temporal UI', program: 'ui-server', check, build }, options)
 }

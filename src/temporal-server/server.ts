@@ -5,7 +5,7 @@ import { Connection } from '@temporalio/client'
 import { UserError } from '../base/errors.ts'
 import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
-import { readPidFile, stopOrphanedProcess } from '../programs/orphaned-processes.ts'
+import { readPidFile, stopOrphanedProcess, writePidFile } from '../programs/orphaned-processes.ts'
 import { isListening, stablePort } from '../programs/ports.ts'
 import { backgroundNiceness, exitCodeOf, signalGroup, startProgram } from '../programs/programs.ts'
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
@@ -94,11 +94,12 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
     await rm(configFile, { force: true })
     await writeFile(configFile, JSON.stringify(serverConfiguration(store, ports, dynamicConfigPath), null, 2), { mode: 0o600 })
     const child = await startProgram(programs.server, ['--config-file', configFile, '--allow-no-auth', 'start'], {
-      env: { ...config.childEnvironment, ...garbageCollector },
+      // It asks who its user is, who may have no name on this machine.
+      env: { USER: 'relay', HOME: folder, ...config.childEnvironment, ...garbageCollector },
       stdio: ['ignore', 'pipe', 'pipe'],
       niceness: backgroundNiceness,
     })
-    if (child.pid !== undefined) await writeFile(pidFile, String(child.pid))
+    await writePidFile(pidFile, child)
     const isQuiet = () => isStopping
     const lastTexts = [child.stdout!, child.stderr!].map((output) => forwardLog(output, log, isQuiet))
     // Without the SDK's repetition of calls, which throws into the void if the connection is closed in between.

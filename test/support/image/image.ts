@@ -48,11 +48,13 @@ export const buildImage = (): Promise<BuiltImage> => (engine ? buildWithEngine(e
 /**
  * Builds the image with the Temporal server, by the steps of the Dockerfile in a folder.
  * @param programs folder with temporal-server and temporal-sql-tool
+ * @param ui folder with ui-server
  */
-export const buildImageOfAll = async (programs: string): Promise<BuiltImage> => {
-  const [, version] = /^COPY --from=temporalio\/server:(\S+) /m.exec(await readFile(join(context, 'Dockerfile'), 'utf8'))!
-  const images = ['server', 'admin-tools'].map((name) => `temporalio/${name}:${version}`)
-  return buildWithoutEngine(context, { target: 'all', programs: Object.fromEntries(images.map((image) => [image, programs])) })
+export const buildImageOfAll = async (programs: string, ui: string): Promise<BuiltImage> => {
+  const dockerfile = await readFile(join(context, 'Dockerfile'), 'utf8')
+  const images = [...dockerfile.matchAll(/^COPY --from=(temporalio\/\S+) /gm)].map(([, image]) => image!)
+  const folders = images.map((image) => [image, image.startsWith('temporalio/ui:') ? ui : programs] as const)
+  return buildWithoutEngine(context, { target: 'all', programs: Object.fromEntries(folders) })
 }
 
 /** Runs a program in the image until it ends. @returns its exit status and all of its output */

@@ -89,7 +89,7 @@ const leavesFolder = /\b(apt|apt-get|apk|dnf|curl|useradd|adduser|groupadd)\b|(^
 interface BuildOptions {
   /** The stage to build, by default the last one. */
   target?: string
-  /** Folder, for each image that the Dockerfile copies from, with the programs that it has in `/usr/local/bin`. */
+  /** Folder, for each image that the Dockerfile copies from, with its programs. */
   programs?: Record<string, string>
 }
 
@@ -127,8 +127,9 @@ export const buildWithoutEngine = async (context: string, { target, programs = {
       await mkdir(dirname(destination), { recursive: true })
       const from = stages.get(origin)
       if (!from) {
-        if (dirname(source) !== '/usr/local/bin') throw new Error(`only an engine knows ${source} of ${origin}`)
-        await linkOrCopy(join(programs[origin]!, basename(source)), destination)
+        const folder = programs[origin]
+        if (folder === undefined) throw new Error(`only an engine knows ${source} of ${origin}`)
+        await linkOrCopy(join(folder, basename(source)), destination)
         continue
       }
       const path = pathIn(from, source)
