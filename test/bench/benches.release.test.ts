@@ -88,6 +88,7 @@ const slow = [
   { name: 'isolation', options: ['--only', 'asking,silent-store,migration'], rows: 3, contains: 'migration, after' },
   { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
   { name: 'first-read', rows: 6, contains: '20 ms, 8 readers' },
+  { name: 'hours', rows: 2, contains: '0.1 minutes at 3 documents a second' },
   { name: 'large', rows: 8, contains: 'through sftp, beside its SDK' },
 ]
 // Each takes 20 seconds or more.
