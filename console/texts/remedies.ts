@@ -65,7 +65,7 @@ const afterRefusals: Record<RefusalCode, string> = {
   unavailable: 'Datenbank oder Inhaltsspeicher wiederherstellen. Danach kann das Quellsystem die Anfrage wiederholen.',
   quota_exceeded: 'In den Einstellungen receiver_max_bytes erhöhen, oder die Aufbewahrung zugestellter Inhalte begrenzen.',
   home_failed:
-    'Das Ziel wieder verfügbar machen, das Heimat des Repositorys ist, oder das Dokument dort wiederherstellen. Die Antwort nennt den Grund.',
+    'Das Ziel wieder verfügbar machen, das Heimat des Repositorys ist, oder das Dokument dort wiederherstellen. Das Log des Relays nennt den Grund.',
   upstream_failed:
     'Den Content-Server wieder verfügbar machen, den das Repository als Vorgänger nennt, oder die Einstellung berichtigen. Die Antwort nennt den Grund.',
   loop_detected: 'Die URL des Ziels berichtigen, das zum Relay zurückführt.',

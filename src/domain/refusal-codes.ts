@@ -51,7 +51,7 @@ export const refusals = {
   },
   home_failed: {
     status: 503,
-    remedy: 'Restore the destination that is the home of the repository, or the document there. The answer says what was found.',
+    remedy: 'Restore the destination that is the home of the repository, or the document there. The log of the relay says what was found.',
   },
   quota_exceeded: { status: 507, remedy: 'Raise receiver_max_bytes in the settings, or let retention remove content that was delivered.' },
   loop_detected: { status: 508, remedy: 'Correct the url of the destination that leads back to the relay.' },

@@ -45,7 +45,17 @@ export const spanOf = (block: number, sizeBytes: number) => ({
 })
 
 /**
- * Collects blocks from the bytes that a target sends, beginning with the first byte of a block, and compares their digests.
+ * The bytes to ask a target for: those of some blocks, and one more after the end of the content, which must not be there.
+ * @param first, last the numbers of the blocks
+ */
+export const askedSpan = ({ first, last }: { first: number; last: number }, sizeBytes: number) => ({
+  start: spanOf(first, sizeBytes).start,
+  end: last === blockOf(sizeBytes - 1) ? sizeBytes : spanOf(last, sizeBytes).end,
+})
+
+/**
+ * Collects blocks from the bytes that a target sends, beginning with the first byte of a block, and compares their digests. The last block of
+ * the content waits for the end of what is sent: see `askedSpan`.
  * @yields the bytes of each block that has its digest, in their order
  * @returns undefined if all blocks had theirs; otherwise what is wrong with the first one that has not
  */
@@ -57,8 +67,10 @@ export async function* verifiedBlocks(
   let block = first
   let pieces: Buffer[] = []
   let filled = 0
+  let ending: Buffer | undefined
   for await (const chunk of source) {
     for (let at = 0; at < chunk.length;) {
+      if (ending) return `it has more than ${sizeBytes} bytes`
       if (block > last) return undefined
       const { start, end } = spanOf(block, sizeBytes)
       const part = chunk.subarray(at, at + end + 1 - start - filled)
@@ -70,12 +82,14 @@ export async function* verifiedBlocks(
       const digest = digests.subarray(block * digestBytes, (block + 1) * digestBytes)
       if (!createHash('sha256').update(bytes).digest().equals(digest))
         return `the bytes ${start} to ${end} are other ones than those that were delivered`
-      yield bytes
+      if (end === sizeBytes - 1) ending = bytes
+      else yield bytes
       block += 1
       pieces = []
       filled = 0
     }
   }
+  if (ending) yield ending
   if (block > last) return undefined
   return `it ends after ${block * blockBytes + filled} of ${sizeBytes} bytes`
 }

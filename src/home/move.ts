@@ -230,7 +230,7 @@ export const createMoveHome = (deps: MoveHomeDeps) => {
         if (how === 'failed') failed += 1
         if (how !== 'moved') later.set(copy.documentId, new Date(Date.now() + (how === 'failed' ? hourMs : dayMs)))
         // A home that is away is not asked for each of them.
-        if (failed >= concurrentMoves && moved === 0) throw new HomeFailure(`${copy.destination.name} could not be read`)
+        if (failed >= concurrentMoves && moved === 0) throw new HomeFailure('away', `${copy.destination.name} could not be read`)
       }
     }
     await Promise.all(Array.from({ length: concurrentMoves }, work))

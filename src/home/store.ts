@@ -7,7 +7,7 @@ import { counterOf } from '../base/metrics.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import { clampRange, type Content, type ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
-import { blockOf, spanOf, verifiedBlocks } from './blocks.ts'
+import { askedSpan, blockOf, spanOf, verifiedBlocks } from './blocks.ts'
 import { findHomeCopy, noteFound, type HomeCopy } from './copies.ts'
 import { HomeFailure } from './failure.ts'
 import { CopyMissing, readCopy, type ReadCopyDeps } from './read-copy.ts'
@@ -34,7 +34,7 @@ const metric = () =>
 class Altered extends Error {}
 
 /**
- * The contents that are at the home of their repository. Nothing is written here: `src/maintenance/move-home.ts` makes such contents of others.
+ * The contents that are at the home of their repository. Nothing is written here: `move.ts` makes such contents of others.
  * What is read is verified by block before it leaves. A read fails with `HomeFailure`.
  */
 export const createHomeStore = (deps: HomeStoreDeps): ContentStore & { metrics: Metric[] } => {
@@ -50,8 +50,8 @@ export const createHomeStore = (deps: HomeStoreDeps): ContentStore & { metrics: 
     const last = blockOf(span.end)
     let [isAgain, wasLost] = [false, false]
     for (let block = blockOf(span.start); block <= last;) {
-      const from = { start: spanOf(block, copy.sizeBytes).start, end: spanOf(last, copy.sizeBytes).end }
-      const blocks = verifiedBlocks(readCopy(deps, copy, from, signal), copy, { first: block, last })
+      const asked = { first: block, last }
+      const blocks = verifiedBlocks(readCopy(deps, copy, askedSpan(asked, copy.sizeBytes), signal), copy, asked)
       for (;;) {
         const { done, value } = await blocks.next().catch((thrown: unknown): IteratorReturnResult<string> => {
           if (wasLost || !(thrown instanceof DeliveryError) || thrown.code !== 'connection_lost') throw thrown
@@ -82,13 +82,13 @@ export const createHomeStore = (deps: HomeStoreDeps): ContentStore & { metrics: 
     signal: AbortSignal,
   ): AsyncGenerator<Buffer, void, undefined> {
     const copy = await findHomeCopy(db, content.id)
-    if (!copy) throw new HomeFailure('no document has this content any more')
+    if (!copy) throw new HomeFailure('gone', 'no document has this content any more')
     const name = copy.destination.name
     const leave = await turns.take(copy.workspaceId, signal)
     signal.throwIfAborted()
     if (!leave) {
       reads.inc({ outcome: 'failed' })
-      throw new HomeFailure(`too many contents are read from ${name}, try again later`)
+      throw new HomeFailure('busy', `too many contents are read from ${name}, try again later`)
     }
     try {
       yield* verified(copy, span, signal)
@@ -98,19 +98,18 @@ export const createHomeStore = (deps: HomeStoreDeps): ContentStore & { metrics: 
       signal.throwIfAborted()
       if (thrown instanceof Altered || thrown instanceof CopyMissing) {
         reads.inc({ outcome: 'altered' })
-        const { documentId, docId, compId, location, isCurrent } = copy
+        const { documentId, docId, compId, location } = copy
         const found = `${location} at ${name} is not what was delivered: ${thrown.message}`
-        if (!isCurrent) throw new HomeFailure(`${found}. A newer document may have replaced it there`, { cause: thrown })
         await note(copy.contentId, found)
         log.error(
           { event: 'content.altered', document_id: documentId, doc_id: docId, comp_id: compId, reason: found },
           'a content was altered at its home',
         )
-        throw new HomeFailure(found, { cause: thrown })
+        throw new HomeFailure('altered', found, { cause: thrown })
       }
       reads.inc({ outcome: 'failed' })
       if (!(thrown instanceof DeliveryError)) throw thrown
-      throw new HomeFailure(`${name} could not be read: ${messageOf(thrown)}`, { cause: thrown })
+      throw new HomeFailure('away', `${name} could not be read: ${messageOf(thrown)}`, { cause: thrown })
     } finally {
       leave()
     }

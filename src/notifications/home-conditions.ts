@@ -34,7 +34,6 @@ export const findAlteredContents: FindConditions = async (trx, config) => {
         join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
         where destination_id = destinations.id
           and altered_since is not null
-          and superseded_at is null
         limit :maxCount
       ) as first
     ) as altered on altered.count > 0

@@ -36,7 +36,7 @@ export const toRefusal = (thrown: unknown): Refusal => {
     return new Refusal(thrown.code === 'malformed' ? 'invalid_parameter' : 'too_large', thrown.message)
   }
   if (thrown instanceof UpstreamFailure) return new Refusal('upstream_failed', thrown.message, { cause: thrown.cause ?? thrown.message })
-  if (thrown instanceof HomeFailure) return new Refusal('home_failed', thrown.message, { cause: reasonOf(thrown) })
+  if (thrown instanceof HomeFailure) return new Refusal('home_failed', thrown.sentence, { cause: reasonOf(thrown) })
   if (isLockTimeout(thrown)) return new Refusal('document_locked', 'another request is changing this document, try again later')
   if (thrown instanceof OnLegalHold) return new Refusal('document_on_hold', 'the document is on legal hold and must not be deleted')
   const isGone = isWorkspaceGone(thrown) || (thrown instanceof AppError && thrown.code === 'not_found')

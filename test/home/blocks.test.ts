@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { blockBytes, blockOf, createBlockDigests, verifiedBlocks } from '../../src/home/blocks.ts'
+import { askedSpan, blockBytes, blockOf, createBlockDigests, verifiedBlocks } from '../../src/home/blocks.ts'
 
 const inPieces = async function* (bytes: Buffer, sizeBytes: number) {
   for (let at = 0; at < bytes.length; at += sizeBytes) yield bytes.subarray(at, at + sizeBytes)
@@ -39,13 +39,14 @@ test.each([1, blockBytes - 1, blockBytes, blockBytes + 1, 2 * blockBytes + 77])(
       isSame: true,
       problem: undefined,
     })
-    // A longer content has the same beginning.
+    // A longer content has the same beginning, and is not what was delivered.
     const longer = Buffer.concat([bytes, Buffer.from('more')])
-    expect(await read(bytes, inPieces(longer, 65_537), content, { first: 0, last })).toMatchObject({
-      blocks: last + 1,
+    expect(await read(bytes, inPieces(longer, 65_537), content, { first: 0, last })).toEqual({
+      blocks: last,
       isSame: true,
-      problem: undefined,
+      problem: `it has more than ${sizeBytes} bytes`,
     })
+    expect(askedSpan({ first: 0, last }, sizeBytes)).toEqual({ start: 0, end: sizeBytes })
     for (const at of [0, sizeBytes >> 1, sizeBytes - 1]) {
       const changed = Buffer.from(bytes)
       changed[at]! ^= 128

@@ -41,7 +41,7 @@ const atHome = async (home: HomeWorkspace, docId: string, sizeBytes: number): Pr
 
 const refused = {
   status: 503,
-  headers: expect.objectContaining({ 'retry-after': '5', 'x-errordescription': expect.stringMatching(/^home_failed: home: /) }),
+  headers: expect.objectContaining({ 'retry-after': '5', 'x-errordescription': expect.stringMatching(/^home_failed: the (?:document is not|destination that) [a-z, ]+$/) }),
 }
 const altered = async ({ workspaceId }: HomeWorkspace) =>
   scene

@@ -13,7 +13,10 @@ const readable = rigs.filter(({ kind }) => createConnectors().find(kind)?.read)
 const { find } = createConnectors()
 const refused = {
   status: 503,
-  headers: expect.objectContaining({ 'retry-after': '5', 'x-errordescription': expect.stringMatching(/^home_failed: home: /) }),
+  headers: expect.objectContaining({
+    'retry-after': '5',
+    'x-errordescription': expect.stringMatching(/^home_failed: the (?:document is not|destination that) [a-z, ]+$/),
+  }),
 }
 
 test('every kind of destination but email and webhook can be a home', () => {
@@ -57,14 +60,12 @@ test.each(readable.map((rig) => [rig.kind, rig] as const))(
       const end = await home.source.get('LARGE', `&fromOffset=${4 * MiB - 5}&toOffset=${4 * MiB + 5}`)
       expect(end.body.equals(documents.get('LARGE')!.subarray(4 * MiB - 5, 4 * MiB + 6))).toBe(true)
 
-      // Another program changes one byte.
+      // Another program appends a byte, and then changes one.
       const row = await scene
         .db('deliveries')
         .join('documents', 'documents.id', 'document_id')
         .where({ doc_id: 'S2', 'documents.workspace_id': home.workspaceId })
         .first('path', 'location', 'document_id', 'destination_id')
-      const changed = Buffer.from(documents.get('S2')!)
-      changed[69_000]! ^= 1
       const names = {
         docId: 'S2',
         compId: 'data',
@@ -73,7 +74,14 @@ test.each(readable.map((rig) => [rig.kind, rig] as const))(
         documentId: row.document_id,
         deliveryId: `${row.document_id}_${row.destination_id}`,
       }
-      await connector.deliver(payloadOf(changed, names), target, contextOf(outbound))
+      const changed = Buffer.from(documents.get('S2')!)
+      changed[69_000]! ^= 1
+      const errors = () => scene.db('home_contents').whereNotNull('altered_since').orderBy('document_id').pluck('last_error')
+      const replace = (bytes: Buffer) => connector.deliver(payloadOf(bytes, names), target, contextOf(outbound))
+      await replace(Buffer.concat([documents.get('S2')!, Buffer.from('x')]))
+      expect(await home.source.get('S2')).toMatchObject(refused)
+      expect(await errors()).toEqual([expect.stringMatching(/it has more than 70000 bytes$/)])
+      await replace(changed)
       expect(await home.source.get('S2')).toMatchObject(refused)
       expect(await home.source.get('S2', '&fromOffset=0&toOffset=9')).toMatchObject(refused)
       expect(
@@ -83,15 +91,12 @@ test.each(readable.map((rig) => [rig.kind, rig] as const))(
       ).toEqual(createHash('sha256').update(documents.get('S1')!).digest())
 
       await running.reset()
-      const missing = await home.source.get('S1')
-      expect(missing).toMatchObject(refused)
-      expect(missing.headers['x-errordescription']).toMatch(/it is not there/)
+      expect(await home.source.get('S1')).toMatchObject(refused)
+      expect(await errors()).toEqual([expect.stringMatching(/it is not there$/), expect.stringMatching(/other ones/)])
       if (!proxy) return
-      const noted = () => scene.db('home_contents').whereNotNull('altered_since').pluck('document_id')
-      expect(await noted()).toHaveLength(2)
       fault.afterBytes = 0
       expect(await home.source.get('LARGE')).toMatchObject(refused)
-      expect(await noted()).toHaveLength(2)
+      expect(await errors()).toHaveLength(2)
     } finally {
       await outbound.close()
       await scene.stop()
