@@ -18,6 +18,7 @@ create table home_contents (
   content_id text collate "C" primary key references contents (id) on delete cascade,
   document_id text collate "C" not null,
   destination_id text collate "C" not null,
+  path text not null,
   digests bytea not null,
   altered_since timestamptz,
   last_error text,
@@ -26,6 +27,8 @@ create table home_contents (
 comment on table home_contents is
   'Contents whose bytes are at a destination only. Without foreign keys to what a deleted workspace takes with it: its contents stay until the '
   'orphan sweep has removed them.';
+comment on column home_contents.path is
+  'The path of its delivery there, as deliveries.path has it.';
 comment on column home_contents.digests is
   'The SHA-256 of each block of 4 MiB of the content, one after the other. What is read at the destination is compared with them.';
 comment on column home_contents.altered_since is
@@ -35,9 +38,10 @@ comment on column home_contents.last_error is
 comment on column home_contents.checked_at is
   'When an altered content was last read.';
 
-create index home_contents_by_destination on home_contents (destination_id);
-comment on index home_contents_by_destination is
-  'Serves changes of a destination.';
+create index home_contents_by_path on home_contents (destination_id, lower(path), content_id);
+comment on index home_contents_by_path is
+  'Serves changes of a destination, and deliveries: what lies at their path is brought back before they replace it. Some targets do not tell '
+  'upper from lower case.';
 
 create index home_contents_altered on home_contents (destination_id, altered_since)
 where altered_since is not null;

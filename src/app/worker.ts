@@ -27,7 +27,9 @@ import { createSlots } from '../delivery/slots.ts'
 import { createCallLines, createWakeNext } from '../delivery/wake.ts'
 import { createEnrich } from '../enrichment/enrich.ts'
 import { createSendEvents } from '../events/send-events.ts'
+import { createBringBack } from '../home/bring-back.ts'
 import { createMoveHome } from '../home/move.ts'
+import { createSaveReplaced } from '../home/replaced.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckUpstreams } from '../migration/failures.ts'
 import { createMigrationPage } from '../migration/page.ts'
@@ -128,6 +130,7 @@ export const startWorker = async (
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
       wakeNext,
       pinConfig: createPinConfig(db, runtime),
+      saveReplaced: createSaveReplaced({ db, bringBack: createBringBack({ db, home: runtime.home, writeTo }) }),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
     })
     const { bringLateData, metrics: lateDataMetrics } = createLateData(calling)

@@ -16,8 +16,6 @@ interface CurrentComponent extends DocumentMetadata {
   contentType: string
   position: number
   createdAt: Date
-  /** The only copy is the one that the delivery of its successor replaces. */
-  isAtHome: boolean
 }
 
 const findCurrentComponents = async (trx: Transaction, archiveDocumentId: string): Promise<CurrentComponent[]> => {
@@ -25,7 +23,6 @@ const findCurrentComponents = async (trx: Transaction, archiveDocumentId: string
     `
     select
       comp_id as "compId", content_type as "contentType", position, coalesce(component_created_at, received_at) as "createdAt",
-      exists (select from contents where contents.id = content_id and store = 'home') as "isAtHome",
       ${metadataSelection}
     from documents
     where archive_document_id = ?
@@ -55,8 +52,7 @@ const carryOver = ({ components, whole }: Update, current: CurrentComponent[]): 
  * Commits an update, like a create: the new documents replace the current ones for reading and are delivered as well. Deliveries of the
  * replaced documents continue. Contents are kept even if no destination is wired any more: the source system must not read old bytes.
  * The function returns `found: false` if the document does not exist; the contents are then still unowned.
- * @throws `OnLegalHold` if the update of a document on hold leaves components out, or replaces one that only its home has. What else it
- * replaces stays in the relay
+ * @throws `OnLegalHold` if the update leaves components out of a document on hold. What it replaces stays in the relay
  */
 export const createUpdate =
   (db: Database, config: InsertConfig) =>
@@ -67,8 +63,8 @@ export const createUpdate =
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       const replacedBy = components.map(({ compId }) => compId)
-      const removes = current.some(({ compId, isAtHome }) => (replacedBy.includes(compId) ? isAtHome : whole))
-      if (removes) await requireRemovable(trx, repository.id, docId)
+      const leavesOut = whole && current.some(({ compId }) => !replacedBy.includes(compId))
+      if (leavesOut) await requireRemovable(trx, repository.id, docId)
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', { replacedBy, ...(!whole && { compIds: replacedBy }) })
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const

@@ -46,6 +46,8 @@ export interface DeliverDeps extends ConcludeDeps, CallTargetDeps {
   pinConfig(destination: PinnedDestination, values: Record<string, string>): Promise<void>
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
   downloadUrl(download: LinkedDownload): string | undefined
+  /** Brings back what the delivery would replace at a home. @returns why the delivery fails; undefined if it may be made */
+  saveReplaced(delivery: AttemptInput & Pick<DeliveryJob, 'path'>, signal: AbortSignal): Promise<DeliveryError | undefined>
   keyRing: KeyRing
   config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 }
@@ -241,6 +243,9 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   const { deps, input, job, run, progress, pinned } = attempt
   const uploads = createUploadSeal(deps.keyRing, input)
   try {
+    const isThere = (await deps.contents[job.content.store]?.placeOf?.(job.content.id)) === input.destinationId && job.location !== null
+    const obstacle = !isThere && job.replacesAtHome ? await saveReplaced(attempt) : undefined
+    if (obstacle) return obstacle
     return await callTarget(
       deps,
       job,
@@ -248,7 +253,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
       async (connector, target, context) => {
         const payload = await payloadOf(attempt, connector, context.signal)
         const { sha256, sizeBytes } = payload
-        const result = (await foundAtHome(attempt, payload, context)) ?? (await connector.deliver(payload, target, context))
+        const result = await (isThere ? readAtHome(attempt, payload, context) : connector.deliver(payload, target, context))
         return { ...result, sha256, sizeBytes }
       },
       {
@@ -267,25 +272,33 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   }
 }
 
+/** Brings back what the delivery would replace, within the time of an attempt. @returns why the delivery fails; undefined if it may be made */
+const saveReplaced = async ({ deps, input, job, run }: Attempt): Promise<DeliveryError | undefined> => {
+  const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
+  try {
+    return await deps.saveReplaced({ ...input, path: job.path }, AbortSignal.any([run.signal, timeout]))
+  } catch (thrown) {
+    run.signal.throwIfAborted()
+    if (!timeout.aborted) throw thrown
+    return new DeliveryError(
+      'attempt_timeout',
+      `what the delivery replaces was not brought back within ${input.attemptTimeoutMs / 1_000} s`,
+    )
+  }
+}
+
 /**
  * Reads a document that the destination alone has, instead of sending it there: a delivery that breaks off could destroy it.
- * @returns undefined if the relay, or another destination, has it
  * @throws DeliveryError if the destination no longer has what was delivered
  */
-const foundAtHome = async (
-  { deps, input, job }: Attempt,
-  payload: Payload,
-  { signal, onProgress }: AttemptContext,
-): Promise<DeliveryResult | undefined> => {
-  if ((await deps.contents[job.content.store]?.placeOf?.(job.content.id)) !== input.destinationId || payload.location === null)
-    return undefined
+const readAtHome = async ({ deps, input }: Attempt, payload: Payload, { signal, onProgress }: AttemptContext): Promise<DeliveryResult> => {
   for await (const chunk of openPayload(payload, { signal, onProgress })) void chunk
   const { documentId, destinationId } = input
   const delivered: { receipt: Receipt | null } | undefined = await deps
     .db('deliveries')
     .where({ document_id: documentId, destination_id: destinationId })
     .first('receipt')
-  return { path: payload.location, bytesSent: 0, answer: { ...delivered?.receipt?.target, body: foundInPlace } }
+  return { path: payload.location!, bytesSent: 0, answer: { ...delivered?.receipt?.target, body: foundInPlace } }
 }
 
 const payloadOf = async (

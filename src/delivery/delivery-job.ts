@@ -31,6 +31,8 @@ export interface DeliveryJob extends TemplateDocument {
   overwrites: number
   /** Number of requests to deliver the document again. */
   again: number
+  /** True if the destination alone has the content of another document at this path, which the delivery would replace. */
+  replacesAtHome: boolean
   workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
@@ -329,6 +331,14 @@ const loadAndStart = createStatement<LoadedJob>(
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
     -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
+    exists (
+      select
+      from home_contents
+      join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
+      where home_contents.destination_id = :destinationId
+        and lower(home_contents.path) = lower(coalesce(started.path, job.path))
+        and home_contents.document_id <> :documentId
+    ) as "replacesAtHome",
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

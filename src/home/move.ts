@@ -82,9 +82,10 @@ const judged = `
 /** SQL: gives a document the content at its home, unless it has changed since it was read there. */
 const move = `
   with document as (
-    select documents.id, content_id
+    select documents.id, content_id, path
     from documents
     join repositories on repositories.id = repository_id
+    join deliveries on document_id = documents.id and destination_id = :destinationId
     where documents.id = :documentId
       and content_id = :contentId
       and size_bytes = :sizeBytes
@@ -93,14 +94,21 @@ const move = `
       and not ${isOnHold('documents')}
       and home_destination_id = :destinationId
       and repositories.deleted_at is null
-      and exists (
+      and deliveries.status = 'delivered'
+      and location = :location
+      and receipt ->> 'sha256' = encode(:sha256::bytea, 'hex')
+      -- An attempt that began before this document was delivered may still replace it.
+      and not exists (
         select
-        from deliveries
-        where document_id = documents.id
-          and destination_id = :destinationId
-          and deliveries.status = 'delivered'
-          and location = :location
-          and receipt ->> 'sha256' = encode(:sha256::bytea, 'hex')
+        from documents as other
+        join deliveries as replacing on replacing.document_id = other.id
+        where other.workspace_id = documents.workspace_id
+          and other.repo_id = documents.repo_id
+          and other.doc_id = documents.doc_id
+          and other.id <> documents.id
+          and replacing.destination_id = :destinationId
+          and replacing.path = deliveries.path
+          and replacing.attempt_id is not null
       )
     for no key update of documents
     -- Whoever deletes the destination has taken it from the repository before.
@@ -110,8 +118,8 @@ const move = `
     select :newId, :workspaceId, 'home', :sha256::bytea, now()
     from document
   ), home as (
-    insert into home_contents (content_id, document_id, destination_id, digests)
-    select :newId, id, :destinationId, :digests
+    insert into home_contents (content_id, document_id, destination_id, path, digests)
+    select :newId, id, :destinationId, path, :digests
     from document
   ), moved as (
     update documents

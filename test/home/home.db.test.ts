@@ -8,40 +8,21 @@ import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
 import { opaqueBytes, part } from '../support/source-system.ts'
+import { atHome, createFolderHomes } from './folder-home.ts'
 import { inTurns, startHomeScene, type HomeWorkspace } from './scene.ts'
 
 const MiB = 1024 * 1024
 const root = share(await createFolder())
 const scene = share(await startHomeScene([root.path], { limits: { home: { readLimits: { idleTimeoutMs: 5_000 } } } }))
 
-let folders = 0
-const createHome = async (more?: Parameters<typeof scene.workspace>[1]) => {
-  const folder = join(root.path, `home-${(folders += 1)}`)
-  await mkdir(folder)
-  const found = await scene.workspace({ connector: 'directory', config: { path: folder } }, more)
-  const fileOf = (docId: string, compId = 'data') => join(folder, 'Z1', docId, compId)
-  /** Changes one byte of a document at its home. */
-  const spoil = async (docId: string, at: number) => {
-    const bytes = await readFile(fileOf(docId))
-    bytes[at]! ^= 1
-    await writeFile(fileOf(docId), bytes)
-  }
-  return { ...found, folder, fileOf, spoil }
-}
-
-/** Creates a document, delivers it to its home and removes it here. @returns its bytes */
-const atHome = async (home: HomeWorkspace, docId: string, sizeBytes: number): Promise<Buffer> => {
-  const bytes = opaqueBytes(sizeBytes)
-  expect((await home.source.create(docId, bytes)).status).toBe(201)
-  expect((await home.deliver()).at(-1)).toEqual({ status: 'delivered' })
-  await home.move()
-  expect(await home.storeOf(docId)).toBe('home')
-  return bytes
-}
+const createHome = createFolderHomes(scene, root.path)
 
 const refused = {
   status: 503,
-  headers: expect.objectContaining({ 'retry-after': '5', 'x-errordescription': expect.stringMatching(/^home_failed: the (?:document is not|destination that) [a-z, ]+$/) }),
+  headers: expect.objectContaining({
+    'retry-after': '5',
+    'x-errordescription': expect.stringMatching(/^home_failed: the (?:document is not|destination that) [a-z, ]+$/),
+  }),
 }
 const altered = async ({ workspaceId }: HomeWorkspace) =>
   scene
@@ -231,25 +212,6 @@ test('an append, an update, a redelivery and a delete work for documents whose c
   expect((await home.source.delete('AGAIN')).status).toBe(200)
   expect((await home.source.get('AGAIN')).status).toBe(404)
   expect((await readFile(home.fileOf('AGAIN'))).length).toBe(2_000)
-})
-
-test('a document on legal hold is not updated while only its home has what the update replaces', async () => {
-  const home = await createHome()
-  await home.setHome()
-  const bytes = await atHome(home, 'D1', 3_000)
-  await home.source.createParts('D2', [part('data', 'kept here'), part('note', 'paid')])
-  const hold = await home.call('POST', '/legal-holds', { repo_id: 'Z1', reason: 'Tax audit' })
-  const onHold = expect.stringMatching(/^document_on_hold: /)
-  const replaced = [home.source.update('D1', 'new'), home.source.updateParts('D1', [part('data', 'new'), part('note', 'paid')])]
-  for (const answer of await Promise.all(replaced)) expect([answer.status, answer.headers['x-errordescription']]).toEqual([409, onHold])
-  // A further component, or another content, removes nothing.
-  expect((await home.source.update('D1', 'paid', { compId: 'note' })).status).toBe(200)
-  expect((await home.source.update('D2', 'new')).status).toBe(200)
-  await home.deliver()
-  expect((await home.source.get('D1')).body.equals(bytes)).toBe(true)
-
-  expect((await home.call('POST', `/legal-holds/${hold.json.data.id}/lift`, { reason: 'The audit has ended' })).status).toBe(200)
-  expect((await home.source.update('D1', 'new')).status).toBe(200)
 })
 
 test('a content stays while a delivery is open, and if its home does not have what was delivered', async () => {

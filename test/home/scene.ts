@@ -6,7 +6,9 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createOnItsOwn } from '../../src/db/on-its-own.ts'
+import { createBringBack } from '../../src/home/bring-back.ts'
 import { createMoveHome } from '../../src/home/move.ts'
+import { createSaveReplaced } from '../../src/home/replaced.ts'
 import { createHomeStore } from '../../src/home/store.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -24,7 +26,9 @@ export interface HomeTarget {
   credentials?: Record<string, unknown>
 }
 
-const keyRing = createKeyRing([`test:${Buffer.alloc(32, 7).toString('base64')}`])
+/** The key that seals credentials in the scene. */
+export const keyOfScene = `test:${Buffer.alloc(32, 7).toString('base64')}`
+const keyRing = createKeyRing([keyOfScene])
 const policy = { maxRetries: 2, ttlMs: 3_600_000, initialIntervalMs: 10_000, maxIntervalMs: 60_000 }
 const never = new AbortController().signal
 const day = 86_400_000
@@ -60,7 +64,13 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
   const home = createHomeStore({ ...calling, log: createLog('silent'), ...options.limits?.home })
   const postgres = createPostgresStore(db)
   const stores = createSegmentedStores(db, { postgres, home })
-  const { attemptDelivery } = attemptActivities({ ...calling, contents: stores, keyRing })
+  const bringBack = createBringBack({ db, home: stores.home!, writeTo: postgres })
+  const { attemptDelivery } = attemptActivities({
+    ...calling,
+    contents: stores,
+    keyRing,
+    saveReplaced: createSaveReplaced({ db, bringBack }),
+  })
   const { moveHome } = createMoveHome({
     ...calling,
     home: stores.home!,
@@ -146,5 +156,5 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
   return { ...scene, homeStore: home, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
 }
 
-type HomeScene = Awaited<ReturnType<typeof startHomeScene>>
+export type HomeScene = Awaited<ReturnType<typeof startHomeScene>>
 export type HomeWorkspace = Awaited<ReturnType<HomeScene['workspace']>>

@@ -34,6 +34,7 @@ export const attemptActivities = ({ db, config, ...options }: Options) =>
     findConnector,
     openCredentials: () => ({}),
     downloadUrl: () => undefined,
+    saveReplaced: async () => undefined,
     pinConfig: createPinConfig(db, { keyRing: createKeyRing(config.RELAY_SECRET_KEYS), findConnector }),
     keyRing: createKeyRing(config.RELAY_SECRET_KEYS),
     installation: createInstallation(db),

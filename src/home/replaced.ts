@@ -1,0 +1,84 @@
+import { isOnHold, shareHolds } from '../archive/legal-holds.ts'
+import { DeliveryError } from '../connectors/connector.ts'
+import type { Database } from '../db/database.ts'
+import type { BringBack, ContentAtHome } from './bring-back.ts'
+import { HomeFailure } from './failure.ts'
+
+/** A delivery that is about to be made. */
+interface Replacing {
+  documentId: string
+  destinationId: string
+  path: string
+}
+
+/** Finds the contents of other documents that a destination alone has, at the path of a delivery to it. */
+const findReplaced = async (db: Database, replacing: Replacing): Promise<ContentAtHome[]> => {
+  const { rows } = await db.raw<{ rows: ContentAtHome[] }>(
+    `
+    select
+      home_contents.content_id as "contentId", documents.id as "documentId", documents.workspace_id as "workspaceId",
+      size_bytes as "sizeBytes"
+    from home_contents
+    join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
+    where home_contents.destination_id = :destinationId
+      and lower(home_contents.path) = lower(:path)
+      and home_contents.document_id <> :documentId
+    order by documents.id
+    `,
+    { ...replacing },
+  )
+  return rows
+}
+
+/** Releases the content of a document that the source system has replaced or deleted. @returns false if the document must keep it */
+const release = ({ db, workspaceId, documentId, contentId }: ContentAtHome & { db: Database }): Promise<boolean> =>
+  db.transaction(async (trx) => {
+    await shareHolds(trx, workspaceId)
+    const { rows } = await trx.raw<{ rows: object[] }>(
+      `
+      with document as (
+        update documents
+        set content_id = null
+        where id = :documentId
+          and content_id = :contentId
+          and superseded_at is not null
+          and status = 'delivered'
+          and not ${isOnHold('documents')}
+        returning id
+      )
+      update contents
+      set owned_at = null, created_at = now()
+      from document
+      where contents.id = :contentId
+      returning contents.id
+      `,
+      { documentId, contentId },
+    )
+    return rows.length > 0
+  })
+
+/**
+ * Creates the function that brings back what a delivery would replace at a home, before it does. A content that is lost there is released if the
+ * source system has replaced or deleted its document and no hold applies to it. Otherwise, nothing may be delivered to its place.
+ */
+export const createSaveReplaced =
+  ({ db, bringBack }: { db: Database; bringBack: BringBack }) =>
+  /**
+   * @returns undefined if the delivery may be made, and otherwise why it fails
+   * @throws the reason of the signal, and failures of the relay itself
+   */
+  async (replacing: Replacing, signal: AbortSignal): Promise<DeliveryError | undefined> => {
+    for (const content of await findReplaced(db, replacing)) {
+      try {
+        await bringBack(content, signal)
+      } catch (thrown) {
+        if (!(thrown instanceof HomeFailure)) throw thrown
+        if (thrown.cause instanceof DeliveryError) return thrown.cause
+        if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
+        if (await release({ db, ...content })) continue
+        const text = `it would replace the document ${content.documentId}, which only this destination has, and which cannot be brought back first`
+        return new DeliveryError('content_altered', `${text}: ${thrown.message}`)
+      }
+    }
+    return undefined
+  }
