@@ -97,6 +97,26 @@ export const noteFound = async (db: Database, contentId: string, error: string |
     })
 }
 
+/** Lists the destinations that alone have contents of a workspace, by their ids. */
+export const listHomesInUse = async (db: Database, workspaceId: string): Promise<string[]> => {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `
+    select id
+    from destinations
+    where workspace_id = ?
+      and exists (
+        select
+        from home_contents
+        join contents on contents.id = content_id
+        where destination_id = destinations.id
+          and owned_at is not null
+      )
+    `,
+    [workspaceId],
+  )
+  return rows.map(({ id }) => id)
+}
+
 /** Returns how a destination is used as a home. */
 export const findHomeUse = async (
   db: Database | Transaction,

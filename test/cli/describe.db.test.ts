@@ -84,6 +84,39 @@ test('the description has the same sections in both languages, and a sentence fo
   expect(english).not.toMatch(/undefined|null|\[object/)
 })
 
+test('it says where contents are that have left the relay, also when their repository has no home any more', async () => {
+  const kept = ['The relay removes no content because of its age.', 'Das Relay entfernt keinen Inhalt wegen seines Alters.']
+  const left = ['Only this destination has the contents that have left the relay', 'hat nur dieses Ziel; sie werden von dort gelesen.']
+  const alone = ['is kept by its destination alone', 'bewahrt allein sein Ziel auf']
+  const both = async () => [await describeIn('en'), await describeIn('de')]
+  const expectAll = async (texts: string[], isSaid: boolean) => {
+    for (const [index, description] of (await both()).entries())
+      expect([texts[index], description.includes(texts[index]!)]).toEqual([texts[index], isSaid])
+  }
+  const { id } = await db('workspaces').where({ workspace_slug: 'prod', user_slug: 'acme' }).first('id')
+  await acme.call('PATCH', '/settings', { content_days: null })
+  await expectAll(kept, true)
+  await expectAll(left, false)
+  await expectAll(alone, true)
+  await acme.call('PATCH', `/repositories/${repositoryId}`, { home_destination_id: null })
+  await expectAll(alone, false)
+
+  const content = { id: 'C'.repeat(26), workspace_id: id, store: 'home', owned_at: db.fn.now() }
+  await db('contents').insert(content)
+  await db('home_contents').insert({
+    content_id: content.id,
+    document_id: 'D',
+    destination_id: destinationId,
+    path: 'p',
+    digests: Buffer.alloc(0),
+  })
+  await expectAll(left, true)
+  await expectAll(alone, true)
+  await db('contents').where({ id: content.id }).delete()
+  await acme.call('PATCH', '/settings', { content_days: 90 })
+  await acme.call('PATCH', `/repositories/${repositoryId}`, { home_destination_id: destinationId, home_after_days: 30 })
+})
+
 test('it says which people may sign in to the workspace', async () => {
   await using folder = await createFolder()
   const provider = { issuer: 'https://id.example', clientId: 'relay', clientSecret: 'canary-secret' }

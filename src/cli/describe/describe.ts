@@ -86,7 +86,9 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
     {
       heading: destinations.heading,
       sentences: [],
-      items: facts.destinations.map((each) => [destinations.destination(each), destinations.retention(each)].join(' ').trim()),
+      items: facts.destinations.map((each) =>
+        [destinations.destination(each), destinations.retention(each), each.isHome ? destinations.home : ''].filter(Boolean).join(' '),
+      ),
     },
     {
       heading: enrichments.heading,
@@ -110,6 +112,7 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
       heading: retention.heading,
       sentences: [
         retention.content(settings.contentDays),
+        ...(facts.hasHomes ? [retention.homes] : []),
         retention.documents(facts.documentDays),
         retention.attempts(facts.attemptDays),
         retention.requests(settings.capturedRequestsDays, settings.capturedBodiesDays),

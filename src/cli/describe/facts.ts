@@ -12,6 +12,7 @@ import { createInstallation } from '../../db/installation.ts'
 import { connectionSettings } from '../../domain/connection-settings.ts'
 import { auditDaysOf, workspaceSettings } from '../../domain/settings.ts'
 import { enrichmentKind } from '../../enrichment/enrichments.ts'
+import { listHomesInUse } from '../../home/copies.ts'
 import { notificationKind } from '../../notifications/notifications.ts'
 import { connectionKind } from '../../routing/connections.ts'
 import { destinationKind } from '../../routing/destinations.ts'
@@ -52,6 +53,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
   const signIn = config.RELAY_OIDC_FILE === undefined ? undefined : await readSignInSettings(config.RELAY_OIDC_FILE)
   const holds = await createLegalHolds(db).list(id, { page: 1, perPage: holdsMax })
   const connections = await connectionKind.listAll(db, id)
+  const homes = await listHomesInUse(db, id)
   const nameOf = (destinationId: string) => text(destinations.find((each) => each.id === destinationId)?.name ?? destinationId)
   const certificates = createCertificates(db)
   const { rows } = await db.raw<{ rows: { version: string }[] }>(`select current_setting('server_version') as version`)
@@ -67,6 +69,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
     auditDays: auditDaysOf(settings, tier),
     documentDays: config.RETENTION_DOCUMENTS_DAYS,
     attemptDays: config.RETENTION_ATTEMPTS_DAYS,
+    hasHomes: homes.length > 0 || repositories.some((each) => each.homeDestinationId !== null),
     contentStore: config.CONTENT_S3_BUCKET ? ('s3' as const) : config.CONTENT_DIR ? ('files' as const) : ('postgres' as const),
     smallBytes: config.CONTENT_DIR && !config.CONTENT_S3_BUCKET ? config.CONTENT_DIR_MIN_BYTES : 0,
     maxBytes: Math.min(settings.receiverMaxBytes ?? Infinity, config.RELAY_WORKSPACE_MAX_BYTES),
@@ -135,6 +138,7 @@ export const readFacts = async (db: Database, name: string, { config, findConnec
             ? undefined
             : { days: days as number | undefined, until: until === undefined ? undefined : text(until), mode: text(mode) },
         legalHold: legalHold === true,
+        isHome: homes.includes(each.id),
       }
     }),
 

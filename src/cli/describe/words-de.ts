@@ -59,6 +59,7 @@ export const de: Words = {
   destinations: {
     heading: 'Ziele',
     destination: ({ name, type, config }) => `**${name}** ist ein Ziel der Art ${type}${config.length > 0 ? ` (${listOf(config)})` : ''}.`,
+    home: 'Die Inhalte, die das Relay dorthin verlassen haben, hat nur dieses Ziel; sie werden von dort gelesen.',
     retention: ({ retention, legalHold }) =>
       [
         ...(retention
@@ -87,8 +88,9 @@ export const de: Words = {
     heading: 'Aufbewahrung und Löschung',
     content: (count) =>
       count === null
-        ? 'Inhalte werden unbefristet aufbewahrt.'
+        ? 'Das Relay entfernt keinen Inhalt wegen seines Alters.'
         : `Der Inhalt eines abschließend bearbeiteten Dokuments wird ${tage(count)} nach dem Eingang entfernt.`,
+    homes: 'Einen Inhalt, der das Relay verlassen hat, bewahrt allein sein Ziel auf, das auch die Dauer bestimmt.',
     documents: (count) =>
       count === 0
         ? 'Die Nachweise über Dokumente und Zustellungen werden unbefristet aufbewahrt.'

@@ -63,6 +63,7 @@ export const en = {
     heading: 'Destinations',
     destination: ({ name, type, config }: Destination) =>
       `**${name}** is of the kind ${type}${config.length > 0 ? ` (${listOf(config)})` : ''}.`,
+    home: 'Only this destination has the contents that have left the relay for it; they are read from there.',
     retention: ({ retention, legalHold }: Destination) =>
       [
         ...(retention
@@ -93,8 +94,9 @@ export const en = {
     heading: 'Retention and deletion',
     content: (count: number | null) =>
       count === null
-        ? 'Contents are kept indefinitely.'
+        ? 'The relay removes no content because of its age.'
         : `The content of a document with which nothing is left to be done is removed ${days(count)} after its receipt.`,
+    homes: 'A content that has left the relay is kept by its destination alone, which decides for how long.',
     documents: (count: number) =>
       count === 0
         ? 'The records of documents and deliveries are kept indefinitely.'
