@@ -4,6 +4,11 @@ import type { CommandContext } from './context.ts'
 import type { Finding } from './doctor/doctor.ts'
 import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
 
+interface BringBackFlags extends OutputOptions {
+  repo?: string
+  dryRun?: boolean
+}
+
 interface DescribeFlags {
   lang: 'en' | 'de'
   restoreTest?: string
@@ -105,9 +110,27 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
         [`${dryRunNote(dryRun)}${describeReconciled(result)}.`],
       )
     })
-  program
-    .command('contents')
-    .description('check the contents of documents')
+  const contents = program.command('contents').description('check the contents of documents, and bring them back from a home')
+  contents
+    .command('bring-back <user/workspace> <destination>')
+    .description(
+      'bring back the contents that only a destination has, which was the home of repositories; exits with 1 if some are lost there',
+    )
+    .option('--repo <repo_id>', 'only those of a repository')
+    .option('--dry-run', 'only count them')
+    .addOption(jsonOption)
+    .action(async (workspace: string, destination: string, { repo, dryRun = false, ...options }: BringBackFlags) => {
+      const [{ bringContentsBack, describeBroughtBack }, { createStopSignal }] = await Promise.all([
+        import('./bring-back.ts'),
+        import('./stop-signal.ts'),
+      ])
+      const signal = createStopSignal()
+      const given = { workspace, destination, repoId: repo, dryRun, signal, onProgress: printProgress }
+      const result = await context.inDatabase((db, config) => bringContentsBack(db, config, given))
+      printResult(options, { dry_run: dryRun, ...result }, describeBroughtBack(result, { dryRun }))
+      if (result.failed.length > 0) process.exitCode = 1
+    })
+  contents
     .command('verify')
     .description('check that the content of every document is stored, after a restore for example; exits with 1 if not')
     .option('--read', 'also read every byte, and compare its SHA-256')
