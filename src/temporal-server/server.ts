@@ -13,7 +13,7 @@ import { supervise, type Started } from '../programs/supervised.ts'
 import { serverConfiguration, services, type ServicePorts } from './configuration.ts'
 import { dynamicConfigFile, garbageCollector } from './dynamic-config.ts'
 import type { TemporalPrograms } from './find-programs.ts'
-import { forwardLog } from './log-lines.ts'
+import { forwardLog, isOfStart } from './log-lines.ts'
 import { ensureNamespace } from './namespace.ts'
 import type { Ownership } from './ownership.ts'
 import { storeOf, type StoreConfig } from './store.ts'
@@ -100,8 +100,10 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
       niceness: backgroundNiceness,
     })
     await writePidFile(pidFile, child)
-    const isQuiet = () => isStopping
-    const lastTexts = [child.stdout!, child.stderr!].map((output) => forwardLog(output, log, isQuiet))
+    let isHealthy = false
+    const lastTexts = [child.stdout!, child.stderr!].map((output) =>
+      forwardLog(output, log, (line) => isStopping || (!isHealthy && isOfStart(line))),
+    )
     // Without the SDK's repetition of calls, which throws into the void if the connection is closed in between.
     const connection = Connection.lazy({ address, interceptors: [], channelArgs: { 'grpc.max_reconnect_backoff_ms': 1_000 } })
     const ended = new AbortController()
@@ -117,6 +119,7 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
           isReady: async () => (await isListening(grpcPort)) && (await isServing(connection, health)),
         })
         await createNamespace(connection, config.temporal.namespace ?? 'default', ended.signal)
+        isHealthy = true
         void killIfSilent(ended.signal)
         return true
       } catch (thrown) {

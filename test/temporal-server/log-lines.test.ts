@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream'
-import { forwardLog, readLogLine } from '../../src/temporal-server/log-lines.ts'
+import { forwardLog, isOfStart, readLogLine } from '../../src/temporal-server/log-lines.ts'
 
 test('a line of Temporal becomes level, text and fields, on one line and bounded, without its place in the source code', () => {
   const line = JSON.stringify({
@@ -24,6 +24,31 @@ test.each([
   ['{"level":"constructor","msg":"x"}', 'error', 'x'],
 ])('the line %s is logged with a level that the log has', (line, level, text) => {
   expect(readLogLine(line)).toMatchObject({ level, text })
+})
+
+// Lines of Temporal 1.31.2, shortened: at a restart, under load, and without PostgreSQL.
+test.each([
+  [
+    true,
+    '{"level":"error","msg":"service failures","operation":"PollWorkflowTaskQueue","wf-namespace":"default","grpc_code":"Unavailable","error":"Frontend is not healthy yet"}',
+  ],
+  [
+    true,
+    '{"level":"error","msg":"service failures","operation":"GetSystemInfo","grpc_code":"Unavailable","error":"Frontend is not healthy yet"}',
+  ],
+  [true, '{"level":"error","msg":"service failures","operation":"StartWorkflowExecution","error":"Not enough hosts to serve the request"}'],
+  [
+    false,
+    '{"level":"error","msg":"Operation failed with internal error.","error":"GetTransferTasks operation failed. Select failed. Error: timeout: i/o timeout"}',
+  ],
+  [false, '{"level":"error","msg":"Update workflow execution operation failed.","error":"context deadline exceeded"}'],
+  [
+    false,
+    '{"level":"fatal","msg":"unable to start","error":"sql schema version compatibility check failed: dial tcp 127.0.0.1:5432: connect: connection refused"}',
+  ],
+  [false, 'Frontend is not healthy yet'],
+])('%s: a line that only a start writes: %s', (expected, line) => {
+  expect(isOfStart(readLogLine(line))).toBe(expected)
 })
 
 test('a flood of lines is not written, and while Temporal stops nothing it says is an error', async () => {

@@ -11,6 +11,7 @@ if (behaviour() === 'exits') {
   console.log(JSON.stringify({ level: 'fatal', msg: 'unable to start', error: 'no database' }))
   process.exit(1)
 }
+console.log(JSON.stringify({ level: 'error', msg: 'service failures', error: 'Frontend is not healthy yet' }))
 console.log(JSON.stringify({ level: 'warn', msg: 'started', service: 'frontend' }))
 
 const server = http2.createServer()

@@ -72,6 +72,9 @@ test('a server that is killed is started again at its address, and its log is th
     text: 'Temporal has ended by itself and is started again',
   })
   expect(scene.lines).toContainEqual({ level: 'warn', fields: { temporal: { service: 'frontend' } }, text: 'Temporal: started' })
+  // A normal start and a restart alarm no operator.
+  const starting = scene.lines.filter(({ text }) => text === 'Temporal: service failures')
+  expect(starting.map(({ level }) => level)).toEqual(['debug', 'debug'])
   await server.stop()
   // The password of the database does not stay behind.
   expect(await readdir(scene.folder)).not.toContain('server.json')
