@@ -237,7 +237,7 @@ export const fill = async (db: Database, { rowCount, logShare, say }: FillOption
     select documents.id
     from (select * from documents order by id desc limit 100) as documents
     where array(select key from document_keys where document_id = documents.id order by key)
-      <> array(select key from document_keys_of(doc_id, erp_object_id) as key order by key)
+      <> array(select key from document_keys_of(doc_id, erp_object_id, file_name, comp_id) as key order by key)
     `,
   )
   if (wrong.length > 0) throw new Error('The keys are not what document_keys_of() returns: change the insert.')
