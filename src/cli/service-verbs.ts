@@ -6,6 +6,7 @@ import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './context.ts'
 import { print, printProgress } from './output.ts'
+import { collectStartGarbage } from './start-garbage.ts'
 import { createStopSignal } from './stop-signal.ts'
 
 /** Adds the verbs that run parts of the relay until they are stopped. */
@@ -159,6 +160,7 @@ const runService = async (
     const service = await start({ log, tracing, signal })
     signal.removeEventListener('abort', endStart)
     try {
+      await collectStartGarbage()
       await Promise.race([aborted(signal), ...(service.ended ? [service.ended] : [])])
       log.info('stopping')
       if (signal.aborted) onStop?.()

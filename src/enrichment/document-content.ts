@@ -1,9 +1,9 @@
 import { createDocuments } from '../archive/document-list.ts'
 import { AppError, messageOf } from '../base/errors.ts'
+import { lazyThreadTask } from '../base/thread-task.ts'
 import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import { NotBegunError, TaskLimitError, type RunTask } from '../http/task-limits.ts'
-import { readEInvoiceTask } from './e-invoice.ts'
 
 export interface ContentDeps {
   db: Database
@@ -20,6 +20,9 @@ export interface ContentDeps {
 const contentMaxBytes = 30_000_000
 // Reading a PDF of this size takes two seconds on a slow machine.
 const defaultReadMaxMs = 15_000
+
+// The library that reads PDF takes 10 MiB.
+const readEInvoiceTask = lazyThreadTask(import.meta.url, './e-invoice', 'readEInvoice', () => import('./e-invoice.ts'))
 
 export const tooLong = 'the document takes too long to read'
 

@@ -1,6 +1,5 @@
 import { isOutOfMemory, messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
-import { threadTask } from '../base/thread-task.ts'
 import { readXml, startsAsXml, type EInvoice, type XmlReading } from './e-invoice-xml.ts'
 import { EncryptedPdfError, listPdfFiles, type PdfFile, type PdfFiles } from './pdf-files.ts'
 
@@ -79,5 +78,3 @@ export const readEInvoice = async ({ data }: { data: Uint8Array }): Promise<EInv
   if (contains(data.subarray(0, 1_024), '%PDF-')) return readPdf(data)
   return startsAsXml(data) ? readAsXml(data) : { problem: 'the document is neither XML nor a PDF' }
 }
-
-export const readEInvoiceTask = threadTask(import.meta.url, readEInvoice)

@@ -22,16 +22,17 @@ const packagesOf = async (...modules: string[]): Promise<string[]> => {
   return JSON.parse(stdout) as string[]
 }
 
-// They cost each process some 70 MiB and 0.5 CPU-s, and most installations have destinations of few kinds.
-const needed = /^(@aws-sdk\/|@smithy\/|@azure\/|ssh2$|nodemailer$|pino-pretty$)/
+// They cost each process some 80 MiB and 0.5 CPU-s, and most installations have destinations of few kinds. Only a process of its own reads PDF.
+const needed = /^(@aws-sdk\/|@smithy\/|@azure\/|ssh2$|nodemailer$|pino-pretty$|@libpdf\/|pkijs$)/
 
-test('an API process and a worker do not load the libraries of destinations before they need them', async () => {
+test('an API process and a worker do not load the libraries of destinations before they need them, nor the one that reads PDF', async () => {
   const packages = await packagesOf('src/app/api.ts', 'src/app/worker.ts', 'src/cli/cli.ts')
   expect(packages).toEqual(expect.arrayContaining(['koa', '@temporalio/worker']))
   expect(packages.filter((name) => needed.test(name))).toEqual([])
 })
 
-test('they are loaded with the module that delivers', async () => {
-  const packages = await packagesOf(...['objstore', 'blob', 'sftp', 'email'].map((kind) => `src/connectors/${kind}/deliver.ts`))
-  expect(packages).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', '@azure/storage-blob', 'ssh2', 'nodemailer']))
+test('they are loaded with the modules that deliver and read', async () => {
+  const modules = ['objstore', 'blob', 'sftp', 'email'].map((kind) => `src/connectors/${kind}/deliver.ts`)
+  const packages = await packagesOf(...modules, 'src/enrichment/e-invoice.ts')
+  expect(packages).toEqual(expect.arrayContaining(['@aws-sdk/client-s3', '@azure/storage-blob', 'ssh2', 'nodemailer', '@libpdf/core']))
 })
