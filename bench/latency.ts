@@ -19,7 +19,7 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const body = Buffer.alloc(10 * 1024, 'x')
 // A pause of changing length, so that documents do not keep step with a timer of the relay or of Temporal.
 const pauseMaxMs = 100
-const quantiles = { p50: 0.5, p90: 0.9, p99: 0.99 }
+const quantiles = { p50: 0.5, p90: 0.9, p95: 0.95, p99: 0.99 }
 
 await withInstallation(async (installation) => {
   const server = await installation.startRelay('server')

@@ -84,7 +84,7 @@ test(
 const slow = [
   { name: 'lists', rows: 50, contains: '/documents status=failed' },
   { name: 'breadth', rows: 20, contains: 'job compute-metrics' },
-  { name: 'latency', rows: 3, contains: 'p50' },
+  { name: 'latency', rows: 4, contains: 'p50' },
   { name: 'isolation', options: ['--only', 'asking,silent-store,migration'], rows: 3, contains: 'migration, after' },
   { name: 'backlog', rows: 1, contains: '20 deliveries behind a dead target' },
   { name: 'first-read', rows: 6, contains: '20 ms, 8 readers' },

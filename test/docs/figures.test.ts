@@ -46,3 +46,24 @@ test('docs/reliability.md states the totals of the fault table, and each row tha
   const known = [...rows.matchAll(/^- `([\w-]+)`: known: (.*)$/gm)].map(([, name, reason]) => `| \`${name}\` | ${reason} |`)
   expect(known.filter((row) => !page.includes(row))).toEqual([])
 })
+
+/** Returns the first column of numbers of a table in `docs/measurements/bench/`, by the names of the rows. */
+const readColumn = (name: string): Map<string, number> => {
+  const text = readFileSync(join(root, `docs/measurements/bench/${name}.md`), 'utf8')
+  return new Map([...text.matchAll(/^\| ([^|]+) \| ([\d.,]+)/gm)].map(([, row, value]) => [row!, Number(value!.replaceAll(',', ''))]))
+}
+const monthMs = 30 * 86_400_000
+
+test('README.md states the price of a document as it was measured', () => {
+  const page = readFileSync(join(root, 'README.md'), 'utf8').replaceAll(/\s+/g, ' ')
+  const parts = [...readColumn('relay')].filter(
+    ([row]) => row.startsWith('ours: CPU ms per document: ') && !row.endsWith('baseline worker'),
+  )
+  expect(parts.map(([row]) => row.split(': ').at(-1))).toEqual(['postgres', 'temporal', 'relay server'])
+  const cpuMs = parts.reduce((sum, [, value]) => sum + value, 0)
+  expect(page).toContain(`takes ${cpuMs.toFixed(0)} CPU-ms with PostgreSQL and Temporal`)
+  expect(page).toContain(`one core has time for ${(monthMs / cpuMs / 1_000_000).toFixed(0)} million a month`)
+  const latencies = readColumn('latency')
+  const stated = /arrives (\d+) ms \((p\d+)\) or (\d+) ms \((p\d+)\) after the answer/.exec(page)!
+  for (const [value, row] of [stated.slice(1, 3), stated.slice(3, 5)]) expect(latencies.get(row!)?.toFixed(0)).toBe(value)
+})
