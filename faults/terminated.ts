@@ -6,6 +6,8 @@ import type { TemporalServer } from './temporal.ts'
 const everyMs = 5_000
 const callMs = 3_000
 const pageSize = 1_000
+// Its servers look once a second at what their lists have to show.
+const listsLagMs = 2_000
 
 /** Lists the runs of workflows that have ended as terminated. @throws if Temporal does not answer within 3 s */
 const listTerminated = async (port: number): Promise<string[]> => {
@@ -59,6 +61,7 @@ export const countTerminated = async (temporal: Pick<TemporalServer, 'port'>): P
     close,
     stop: async () => {
       await close()
+      await pause(listsLagMs)
       note((await until('Temporal lists its workflows', list)) ?? [])
       return found.size
     },
