@@ -6,8 +6,9 @@ import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { withGenerated } from '../docs/generated-table.ts'
-import { createCleanUp } from './production-site.ts'
-import { logFolders, runProduction } from './production.ts'
+import { createCleanUp } from './production-ground.ts'
+import { logFolders } from './production-traffic.ts'
+import { runProduction } from './production.ts'
 import { createTranscript, transcriptMarkdown } from './transcript.ts'
 
 const usage = `script/production [--write-docs]
@@ -20,7 +21,10 @@ const usage = `script/production [--write-docs]
 `
 
 const { values: options } = parseArgs({
-  options: { 'write-docs': { type: 'boolean', default: false }, help: { type: 'boolean', default: false } },
+  options: {
+    'write-docs': { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
 })
 const say = (line: string) => process.stderr.write(`${line}\n`)
 
@@ -49,7 +53,7 @@ if (options.help) {
   }
   try {
     const transcript = createTranscript((line) => console.log(line))
-    const { counts, findings } = await runProduction(folder, transcript, cleanUp, say)
+    const { counts, findings } = await runProduction({ folder, transcript, cleanUp, say })
     const missed = counts.filter(({ isMet }) => !isMet)
     console.log()
     for (const { name, value, goal, isMet } of counts) console.log(`${isMet ? 'met   ' : 'MISSED'} ${name}: ${value} (${goal})`)

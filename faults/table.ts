@@ -72,8 +72,24 @@ export const textTable = (outcomes: Outcome[], conditions: Conditions): string =
   return [conditionsText(conditions), '', ...text, '', ...notes, totalsOf(outcomes.map(verdictOf))].join('\n')
 }
 
-const linesOf = (page: string, name: string) =>
-  page.split('\n').filter((line) => line.startsWith(`| \`${name}\` |`) || line.startsWith(`- \`${name}\`: `))
+const noteOf = (name: string, text: string) => `- \`${name}\`: ${text}`
+
+/** Returns the reason why a row is known to fall short as a line of its own, and everything else as one. */
+const notesOf = (name: string, texts: string[]): string[] => {
+  const [known, others] = [true, false].map((isKnown) => texts.filter((text) => text.startsWith('known: ') === isKnown)) as [
+    string[],
+    string[],
+  ]
+  return [...(others.length > 0 ? [noteOf(name, others.join('; '))] : []), ...known.map((text) => noteOf(name, text))]
+}
+
+/** Returns the lines of a row that was not run this time. */
+const linesOf = (page: string, name: string) => {
+  const lines = page.split('\n')
+  const start = noteOf(name, '')
+  const notes = lines.flatMap((line) => (line.startsWith(start) ? [line.slice(start.length)] : []))
+  return [...lines.filter((line) => line.startsWith(`| \`${name}\` |`)), ...notesOf(name, notes)]
+}
 
 /**
  * Writes the table into docs/measurements/faults.md.
@@ -86,7 +102,7 @@ export const faultsPage = (page: string, names: string[], outcomes: Outcome[], c
     const cells = cellsOf(outcome)
     return [
       `| ${[`\`${name}\``, outcome.row.fault, ...cells.slice(1, -1), conditions.commit, cells.at(-1)].join(' | ')} |`,
-      ...[...reasonsOf(outcome), ...outcome.findings].map((text) => `- \`${name}\`: ${text}`),
+      ...notesOf(name, [...reasonsOf(outcome), ...outcome.findings]),
     ]
   })
   const rows = lines.filter((line) => line.startsWith('|'))

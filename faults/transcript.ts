@@ -46,21 +46,26 @@ const variable: [RegExp, string][] = [
 
 const shortened = (line: string) => (line.length > lineMaxCharacters ? `${line.slice(0, lineMaxCharacters)} ...` : line)
 
-/** Replaces the lines of the checks of `relay doctor` that found nothing by their number. */
+/** Replaces the lines of the checks of `relay doctor` that found nothing by their number, and leaves out its advice. */
 const withoutPassedChecks = (lines: string[]): string[] => {
   const others = lines.filter((line) => !line.startsWith('ok    '))
-  return others.length === lines.length ? lines : [`ok    ${lines.length - others.length} checks`, ...others]
+  if (others.length === lines.length) return lines
+  return [`ok    ${lines.length - others.length} checks`, ...others.filter((line) => !line.startsWith('      Do: '))]
 }
+
+const withoutRepetitions = (lines: string[]): string[] => lines.filter((line, index) => line !== lines[index - 1])
 
 /** Returns an output without the texts that differ in every run, and without its middle if it is long. */
 export const plainOutput = (text: string, names: [text: string, name: string][] = []): string[] => {
   const named = names.reduce((rest, [from, to]) => rest.replaceAll(from, to), text)
-  const lines = withoutPassedChecks(
-    variable
-      .reduce((rest, [pattern, name]) => rest.replaceAll(pattern, name), named)
-      .split('\n')
-      .map((line) => shortened(line.trimEnd()))
-      .filter((line) => line !== ''),
+  const lines = withoutRepetitions(
+    withoutPassedChecks(
+      variable
+        .reduce((rest, [pattern, name]) => rest.replaceAll(pattern, name), named)
+        .split('\n')
+        .map((line) => shortened(line.trimEnd()))
+        .filter((line) => line !== ''),
+    ),
   )
   if (lines.length <= outputMaxLines) return lines
   return [...lines.slice(0, outputMaxLines / 2), `... (${lines.length - outputMaxLines} more lines)`, ...lines.slice(-outputMaxLines / 2)]
@@ -99,9 +104,7 @@ export const transcriptMarkdown = (steps: TranscriptStep[], counts: Count[], con
     '',
     `Last run: ${conditions}.`,
     '',
-    ...steps.flatMap(({ title, note, lines }, index) => [`### ${index + 1}. ${title}`, '', note, '', '```text', ...lines, '```', '']),
-    '### Counts',
-    '',
+    ...steps.flatMap(({ title, note, lines }, index) => [`**${index + 1}. ${title}.** ${note}`, '', '```text', ...lines, '```', '']),
     markdownTable(
       ['count', 'result', 'goal', ''],
       counts.map(({ name, value, goal, isMet }) => [name, String(value), goal, isMet ? 'met' : 'MISSED']),

@@ -236,6 +236,8 @@ export const startClients = (baseUrl: string, workspace: Workspace, load: Load) 
   }
   let ended: ReturnType<typeof end> | undefined
   return {
+    /** What has failed so far. */
+    failures,
     /** May be called again, and returns the same then. */
     stop: () => (ended ??= end()),
   }
