@@ -161,9 +161,9 @@ where superseded_at is null;
 comment on index documents_by_component is
   'Serves info, get and docGet. Allows one readable document per component.';
 
-create index documents_by_doc_id on documents (workspace_id, repo_id, doc_id);
+create index documents_by_doc_id on documents (doc_id, repo_id, workspace_id);
 comment on index documents_by_doc_id is
-  'Serves metadata that arrives after the bytes and names the docId.';
+  'Serves creates, and metadata that arrives after the bytes and names the docId. The docId comes first: see src/archive/insert-documents.ts.';
 
 create index documents_by_received_at on documents (workspace_id, received_at, id);
 comment on index documents_by_received_at is

@@ -147,6 +147,8 @@ const request = `
 
 // Of several documents at one path, the one with the last id wins. Processes give ids by their own clocks, and one may be ahead. What was told
 // before is in the paths of the deliveries, so the insert is planned again with it.
+// The plan may be made while the table is small or has no statistics, when each index seems to be as good. The workspace must then not lead
+// into one that has all its documents: with 6,000 of them, a create took 1.3 CPU-ms of PostgreSQL instead of 0.8.
 const later = `
   select n, (
     select jsonb_build_object(${metadataPairs}, 'changedAt', ${changedAtText})
@@ -158,9 +160,9 @@ const later = `
   ) as early, (
     select max(id)
     from documents
-    where documents.workspace_id = request.workspace_id
+    where documents.doc_id = request.doc_id
       and documents.repo_id = request.repo_id
-      and documents.doc_id = request.doc_id
+      and documents.workspace_id || '' = request.workspace_id
       and documents.id >= request.first_id
   ) as id
   from request`
