@@ -201,7 +201,8 @@ const columnFields = [
 
 type ColumnField = (typeof columnFields)[number]
 
-const columns = columnFields.map(snakeCase)
+const columnOf = new Map(columnFields.map((field) => [field, snakeCase(field)]))
+const columns = [...columnOf.values()]
 
 /** Returns what a query selects to read these fields. */
 export const captureSelection = (...fields: ColumnField[]): string[] => fields.map((field) => `${snakeCase(field)} as ${field}`)
@@ -216,7 +217,7 @@ export const insertCaptures = (workspaceId: string): string => `
 
 /** Returns a capture as a row of `captured_requests`, with the slugs of its workspace. */
 export const captureRow = (capture: Capture): Record<string, unknown> => ({
-  ...Object.fromEntries(columnFields.map((field) => [snakeCase(field), capture[field]])),
+  ...Object.fromEntries(Array.from(columnOf, ([field, column]) => [column, capture[field]])),
   query_sealed: capture.querySealed && `\\x${capture.querySealed.toString('hex')}`,
   user_slug: capture.userSlug,
   workspace_slug: capture.workspaceSlug,

@@ -163,13 +163,12 @@ export const createExchange = (request: ReceiverRequest, { captures, sealedQueri
 
     needsBody: () => isRefusedBodyKept,
 
-    end: (write, how, at, pieces) => {
+    end: (write, how, at = new Date(), pieces) => {
       if (!response) return write(requestFacts, noResponse(captures.streamingBody(request.sourceIp)))
       if (how === 'aborted') response.body.discard('incomplete')
       else if (response.isReferenced) response.body.end()
-      const responseFacts = responseFactsOf(response, at, pieces)
-      if (!response.isCommitted) return write(requestFacts, responseFacts)
-      captures.complete({ id: request.id, responseAt: responseFacts.at, durationMs: durationMs(requestFacts, responseFacts) })
+      if (!response.isCommitted) return write(requestFacts, responseFactsOf(response, at, pieces))
+      captures.complete({ id: request.id, responseAt: at, durationMs: durationMs(requestFacts, { at }) })
       request.recordedBody.release()
       response.body.release()
       return undefined

@@ -6,7 +6,6 @@ import type { Log } from '../base/log.ts'
 import { counterOf } from '../base/metrics.ts'
 import { plainValue } from '../base/text.ts'
 import { commandRules } from '../content-server/parameters.ts'
-import { snakeCased } from '../domain/casing.ts'
 import type { Exchange } from './exchange.ts'
 import type { Refusal } from './refusal.ts'
 
@@ -77,10 +76,14 @@ export const createReceiverLog = (log: Log) => {
           {
             event: 'document.received',
             ...factsOf(exchange),
-            ...snakeCased({ repoId, docId, compId, documentId }),
+            repo_id: repoId,
+            doc_id: docId,
+            comp_id: compId,
+            document_id: documentId,
             workflow_id: startsWorkflow ? documentWorkflowId(key) : undefined,
             outcome,
-            ...snakeCased({ contentType, sizeBytes }),
+            content_type: contentType,
+            size_bytes: sizeBytes,
             destinations,
             duration_ms: millisecondsSince(exchange.request.receivedAt),
           },
