@@ -58,11 +58,11 @@ const listPage = async (
       home_contents.content_id as "contentId", documents.id as "documentId", documents.workspace_id as "workspaceId",
       size_bytes as "sizeBytes", repo_id as "repoId", doc_id as "docId", comp_id as "compId", lower(path) as place
     ${source}
-      and (:place::text is null or (lower(path), home_contents.content_id) > (:place, :contentId::text))
+      and (lower(path), home_contents.content_id) > (:place, :contentId)
     order by lower(path), home_contents.content_id
     limit :limit
     `,
-    { destinationId, repoId, place: after?.place ?? null, contentId: after?.contentId ?? null, limit } as never,
+    { destinationId, repoId, place: after?.place ?? '', contentId: after?.contentId ?? '', limit } as never,
   )
   return rows
 }
@@ -80,7 +80,7 @@ export const createBringAllBack =
    */
   async (given: Given, signal: AbortSignal, onPage: (done: BroughtBack) => void): Promise<BroughtBack> => {
     const done: BroughtBack = { contents: 0, bytes: 0, failed: [] }
-    const bring = async ({ place: _, ...content }: Listed) => {
+    const bring = async (content: Listed) => {
       try {
         if (!(await bringBack(content, signal))) return
         done.contents += 1
