@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './context.ts'
-import { print, printProgress } from './output.ts'
+import { print, printFailure, printProgress } from './output.ts'
 import { collectStartGarbage } from './start-garbage.ts'
 import { createStopSignal } from './stop-signal.ts'
 
@@ -154,7 +154,13 @@ const runService = async (
 ): Promise<void> => {
   const signal = createStopSignal()
   const { log, tracing } = await openTelemetry(settings, format, level)
-  const endStart = () => void setTimeout(() => process.exit(1), stopMaxMs).unref()
+  const endStart = () => {
+    const end = () => {
+      printFailure(signal.reason, 'relay')
+      process.exit(1)
+    }
+    setTimeout(end, stopMaxMs).unref()
+  }
   try {
     if (stopMaxMs !== undefined) signal.addEventListener('abort', endStart)
     const service = await start({ log, tracing, signal })

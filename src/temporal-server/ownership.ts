@@ -32,13 +32,20 @@ const connect = async ({ DATABASE_URL }: LockConfig, queryTimeoutMs?: number): P
   return client
 }
 
-/** Works on the schemas of Temporal while no other process does. Another one waits. */
-export const whileNoOtherPrepares = async <T>(config: LockConfig, work: (client: Client) => Promise<T>): Promise<T> => {
+/** Works on the schemas of Temporal while no other process does. Another one waits, until its signal is aborted. */
+export const whileNoOtherPrepares = async <T>(
+  config: LockConfig,
+  work: (client: Client) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> => {
   const client = await connect(config)
   try {
     await client.query('set statement_timeout = 0; set idle_session_timeout = 0')
     // A statement that waits for the lock would be in a transaction, for whose end the tool waits when it creates an index concurrently.
-    while (!(await tryToLock(client, schemaLock)).locked) await delay(retryMs)
+    while (!(await tryToLock(client, schemaLock)).locked) {
+      signal?.throwIfAborted()
+      await delay(retryMs)
+    }
     return await work(client)
   } finally {
     await client.end()

@@ -80,26 +80,30 @@ export const prepareSchemas = (
       name: 'temporal-sql-tool',
     })
 
-  return whileNoOtherPrepares(config, async (client) => {
-    const comment = await readComment(client)
-    if (comment === undefined) await createSchemas(client)
-    const found = madeFor.exec(comment ?? '')?.[1]
-    if (comment !== undefined && comment !== beingMade && found === undefined)
-      throw new UserError('The database has a schema temporal that this relay has not made. Use another database, or rename the schema.')
-    if (found !== undefined) refuseSkipped(found, version)
-    // A database that was restored has the tables, and perhaps another name.
-    if (found !== undefined)
-      for (const name of names) await client.query(`update ${name}.schema_version set db_name = $1`, [store.database])
-    // The tool adds what is missing, also after a run that was interrupted. After a step back, what the newer version has made stays.
-    if (found !== version) {
-      const isStepBack = found !== undefined && minorOf(version) < minorOf(found)
-      for (const name of isStepBack ? [] : names) {
-        await runTool(name, 'setup-schema', '--version', '0.0')
-        await runTool(name, 'update-schema', '--schema-name', schemas[name])
+  return whileNoOtherPrepares(
+    config,
+    async (client) => {
+      const comment = await readComment(client)
+      if (comment === undefined) await createSchemas(client)
+      const found = madeFor.exec(comment ?? '')?.[1]
+      if (comment !== undefined && comment !== beingMade && found === undefined)
+        throw new UserError('The database has a schema temporal that this relay has not made. Use another database, or rename the schema.')
+      if (found !== undefined) refuseSkipped(found, version)
+      // A database that was restored has the tables, and perhaps another name.
+      if (found !== undefined)
+        for (const name of names) await client.query(`update ${name}.schema_version set db_name = $1`, [store.database])
+      // The tool adds what is missing, also after a run that was interrupted. After a step back, what the newer version has made stays.
+      if (found !== version) {
+        const isStepBack = found !== undefined && minorOf(version) < minorOf(found)
+        for (const name of isStepBack ? [] : names) {
+          await runTool(name, 'setup-schema', '--version', '0.0')
+          await runTool(name, 'update-schema', '--schema-name', schemas[name])
+        }
+        await narrowIndexes(client)
+        await client.query(`comment on schema temporal is 'Temporal ${version}'`)
       }
-      await narrowIndexes(client)
-      await client.query(`comment on schema temporal is 'Temporal ${version}'`)
-    }
-    return version
-  })
+      return version
+    },
+    signal,
+  )
 }

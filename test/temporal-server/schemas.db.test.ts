@@ -1,5 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { whileNoOtherPrepares } from '../../src/temporal-server/ownership.ts'
 import { prepareSchemas } from '../../src/temporal-server/schemas.ts'
 import { configOf } from '../dev/support.ts'
 import { createTestDatabase } from '../support/database.ts'
@@ -18,7 +19,9 @@ const prepare = async () => {
   await writeFile(sqlTool, script, { mode: 0o755 })
   return {
     db: database.db,
-    run: (version: string) => prepareSchemas(configOf({ DATABASE_URL: database.url }), { server: '', sqlTool, version }),
+    url: database.url,
+    run: (version: string, signal?: AbortSignal) =>
+      prepareSchemas(configOf({ DATABASE_URL: database.url }), { server: '', sqlTool, version }, signal),
     fail: (words: string) => writeFile(fails, words),
     calls: async () => (await readFile(calls, 'utf8')).trim().split('\n').filter(Boolean),
     createTables: async () => {
@@ -48,6 +51,17 @@ test('schemas are made once, by one of two processes, and again after a run that
   expect(await Promise.all([scene.run('1.31.2'), scene.run('1.31.2')])).toEqual(['1.31.2', '1.31.2'])
   expect((await scene.calls()).slice(-4)).toEqual(all)
   expect(await scene.calls()).toHaveLength(4 + 4)
+})
+
+test('a process that is stopped while another one prepares them ends', async () => {
+  await using scene = await prepare()
+  const stop = new AbortController()
+  await whileNoOtherPrepares({ DATABASE_URL: scene.url }, async () => {
+    const waiting = scene.run('1.31.2', stop.signal)
+    stop.abort(new Error('Stopped by SIGTERM.'))
+    await expect(waiting).rejects.toThrow('Stopped by SIGTERM.')
+  })
+  expect(await scene.calls()).toEqual([])
 })
 
 test('a later version updates them, one that skips a minor version is refused, and a step back leaves them', async () => {
@@ -96,7 +110,7 @@ test('an index of a search attribute holds the workflows that have it, keeps its
   ])
   const plan = await db.transaction(async (trx) => {
     await trx.raw('set local enable_seqscan = off')
-    return trx.raw(
+    return trx.raw<{ rows: unknown[] }>(
       `explain select * from temporal_visibility.executions_visibility where namespace_id = 'N' and Keyword01 = 'acme/invoices'`,
     )
   })
