@@ -15,8 +15,8 @@ import { temporalVariables, type TemporalConnection } from './temporal-cluster.t
 import { until } from './until.ts'
 
 const sourceMain = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
-// Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute.
-const startTimeoutMs = 110_000
+// Generous: on a machine that runs the other tests at the same time, a start has taken more than a minute, and two with Temporal in it.
+const startTimeoutMs = { api: 110_000, worker: 110_000, server: 300_000 }
 // Generous for the same reason. Only a failing test waits this long.
 const deliveredTimeoutMs = 240_000
 
@@ -147,7 +147,7 @@ const untilReady = async (child: ChildProcess, verb: Verb, logFile: string | und
     })
   }
   const poll = logFile === undefined ? undefined : setInterval(() => void readLog(logFile), 20)
-  const timer = setTimeout(() => ready.reject(new Error(`relay ${verb} was not ready in time`)), startTimeoutMs)
+  const timer = setTimeout(() => ready.reject(new Error(`relay ${verb} was not ready in time`)), startTimeoutMs[verb])
   child.once('exit', (code) => ready.reject(new Error(`relay ${verb} ended with ${code}`)))
   try {
     return await ready.promise
