@@ -8,7 +8,7 @@ import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
-import { hasNewerCopy } from './newer-copy.ts'
+import { hasNewerCopy, hasOtherAtHome } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -331,14 +331,7 @@ const loadAndStart = createStatement<LoadedJob>(
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
     -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
-    exists (
-      select
-      from home_contents
-      join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
-      where home_contents.destination_id = :destinationId
-        and lower(home_contents.path) = lower(coalesce(started.path, job.path))
-        and home_contents.document_id <> :documentId
-    ) as "replacesAtHome",
+    ${hasOtherAtHome('coalesce(started.path, job.path)')} as "replacesAtHome",
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

@@ -14,3 +14,17 @@ export const hasNewerCopy = (condition = '') => `exists (
           and replacing.path = deliveries.path
           ${condition}
       )`
+
+/**
+ * SQL: true if the destination `:destinationId` alone has the content of a document other than `:documentId` at a path. The index
+ * home_contents_by_path finds it.
+ * @param path an expression
+ */
+export const hasOtherAtHome = (path: string) => `exists (
+      select
+      from home_contents
+      join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
+      where home_contents.destination_id = :destinationId
+        and lower(home_contents.path) = lower(${path})
+        and home_contents.document_id <> :documentId
+    )`
