@@ -121,6 +121,7 @@ create table documents (
   component_created_at timestamptz,
   modified_at timestamptz not null,
   superseded_at timestamptz,
+  superseded_by text check (superseded_by in ('update', 'delete')),
   request_id text collate "C" not null,
   traceparent text
 );
@@ -146,6 +147,8 @@ comment on column documents.component_created_at is
   'When the first document of this component was created. Null if this document is the first.';
 comment on column documents.superseded_at is
   'Set when an update replaces the document or a delete ends it. The source system no longer reads it; its deliveries continue.';
+comment on column documents.superseded_by is
+  'update: another document took the place of this one. delete: the source system has deleted it, or has left it out of an update of the whole.';
 comment on column documents.request_id is
   'The captured request that contained the document. It may have been removed since.';
 comment on column documents.traceparent is
@@ -198,6 +201,10 @@ comment on index documents_failed_and_open is
 create index documents_of_object_type on documents (workspace_id, upper(erp_object_type), id) where erp_object_type is not null;
 comment on index documents_of_object_type is
   'Serves searches for the type of a business object.';
+
+create index documents_superseded on documents (workspace_id, superseded_at, id) where superseded_at is not null;
+comment on index documents_superseded is
+  'Serves the manifest of a day, which names documents that were replaced or deleted on it.';
 
 create index documents_unconnected_by_receipt on documents (workspace_id, received_at, id)
 where is_unconnected and acknowledged_at is null;
@@ -382,11 +389,14 @@ create table legal_holds (
   erp_object_type text,
   erp_object_id text,
   reason text not null,
+  documents bigint not null,
   set_by text,
   created_at timestamptz not null default now()
 );
 comment on table legal_holds is
   'Holds: while one is set, nothing removes the documents of its subject, also those that arrive later. A lifted hold has no row: the audit log has it.';
+comment on column legal_holds.documents is
+  'Documents to which it applied when it was set.';
 comment on column legal_holds.set_by is
   'Name of the API key or person that has set it. Null if it was set on the command line.';
 
@@ -398,10 +408,14 @@ create table legal_hold_keys (
   workspace_id text collate "C" not null references workspaces (id) on delete cascade,
   key text collate "C" not null,
   hold_id text collate "C" not null references legal_holds (id) on delete cascade,
+  repo_id text,
+  doc_id text,
   primary key (workspace_id, key, hold_id)
 );
 comment on table legal_hold_keys is
   'What a hold applies to, by legal_hold_keys_of. A document that leaves a business object on hold gets a key of its own.';
+comment on column legal_hold_keys.repo_id is
+  'The repository of the key. Null for a business object. doc_id is null for a repository as well.';
 comment on index legal_hold_keys_pkey is
   'Serves the question if a document is on hold.';
 
@@ -409,15 +423,28 @@ create index legal_hold_keys_of_hold on legal_hold_keys (hold_id);
 comment on index legal_hold_keys_of_hold is
   'Serves the lifting of a hold.';
 
+create function object_key_of(erp_object_type text, erp_object_id text) returns text language sql immutable parallel safe as $$
+select 'object ' || length(btrim(erp_object_type)) || ' ' || upper(btrim(erp_object_type) || ' '
+  || regexp_replace(btrim(erp_object_id), '(^|[^[:alnum:]])0+(?=[[:alnum:]])', '\1', 'g'))
+$$;
+comment on function object_key_of is
+  'Returns the same for all ways to write a business object: in any case, without outer blanks, and without leading zeros of the key and of its '
+  'separated parts.';
+
+create index documents_of_object on documents (workspace_id, object_key_of(erp_object_type, erp_object_id) collate "C", received_at, id)
+where erp_object_id is not null;
+comment on index documents_of_object is
+  'Serves the documents to which a hold on a business object applies.';
+
 create function legal_hold_keys_of(repo_id text, doc_id text, erp_object_type text, erp_object_id text) returns text[] language sql immutable parallel safe as $$
 select array[
   'repository ' || repo_id,
   'document ' || repo_id || ' ' || doc_id,
-  'object ' || length(btrim(erp_object_type)) || ' ' || upper(btrim(erp_object_type) || ' ' || btrim(erp_object_id))
+  object_key_of(erp_object_type, erp_object_id)
 ]
 $$;
 comment on function legal_hold_keys_of is
-  'Returns the keys of the holds that apply to a document: on its repository, on its docId, and on its business object, in any case and without outer blanks. Null for what it has not.';
+  'Returns the keys of the holds that apply to a document: on its repository, on its docId, and on its business object. Null for what it has not.';
 
 create function share_legal_holds(of_workspace text) returns void language sql as $$
 select pg_advisory_xact_lock_shared(hashtextextended('legal holds of ' || of_workspace, 0))
@@ -428,11 +455,11 @@ comment on function share_legal_holds is
 create function keep_on_legal_hold() returns trigger language plpgsql as $$
 begin
   perform share_legal_holds(old.workspace_id);
-  insert into legal_hold_keys (workspace_id, key, hold_id)
-  select workspace_id, (legal_hold_keys_of(old.repo_id, old.doc_id, null, null))[2], hold_id
+  insert into legal_hold_keys (workspace_id, key, hold_id, repo_id, doc_id)
+  select workspace_id, (legal_hold_keys_of(old.repo_id, old.doc_id, null, null))[2], hold_id, old.repo_id, old.doc_id
   from legal_hold_keys
   where workspace_id = old.workspace_id
-    and key = (legal_hold_keys_of(null, null, old.erp_object_type, old.erp_object_id))[3]
+    and key = object_key_of(old.erp_object_type, old.erp_object_id)
   on conflict do nothing;
   return null;
 end

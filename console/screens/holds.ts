@@ -29,7 +29,8 @@ const CreateForm = ({ start, onDone, onClose }: { start: Values; onDone: () => v
   const words = inLanguage(holdsCatalogue)
   const form = useForm({ fields: requestFields('POST /legal-holds'), start })
   const create = async (body: Values) => {
-    await call('POST', '/legal-holds', { body })
+    const { data } = await call<Schemas['LegalHoldResponse']>('POST', '/legal-holds', { body })
+    announce(words.isSet(data.attributes.documents))
     onDone()
   }
   return html`<${FormCard}
@@ -67,10 +68,11 @@ const ConfirmLift = ({ hold, onDone, onClose }: { hold: Hold; onDone: () => void
 
 const Row = ({ hold, onLift }: { hold: Hold; onLift: () => void }) => {
   const words = inLanguage(holdsCatalogue)
-  const { reason, set_by: setBy, created_at: createdAt } = hold.attributes
+  const { reason, documents, set_by: setBy, created_at: createdAt } = hold.attributes
   const subject = subjectOf(hold)
   return html`<tr role="row">
     <td role="cell" class="main-cell"><a class="break" href=${addressOfDocuments(hold)}>${subject}</a></td>
+    <td role="cell" data-label=${words.documents}>${documents}</td>
     <td role="cell" data-label=${words.fields.reason}>${reason}</td>
     <td role="cell" data-label=${words.set}><${Time} at=${createdAt} /> <span class="small">${setBy ?? words.commandLine}</span></td>
     <td role="cell">
@@ -112,7 +114,10 @@ export const HoldsScreen = () => {
         return html`${
             data.length === 0
               ? html`<p class="empty">${words.none}</p>`
-              : html`<${Table} label=${screens.holds} columns=${[words.subject, words.fields.reason, words.set, common.actions]}>
+              : html`<${Table}
+                  label=${screens.holds}
+                  columns=${[words.subject, words.documents, words.fields.reason, words.set, common.actions]}
+                >
                   ${data.map((hold) => html`<${Row} key=${hold.id} hold=${hold} onLift=${() => setAsked(hold)} />`)}
                 </${Table}>`
           }

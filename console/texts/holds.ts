@@ -12,12 +12,16 @@ export const en = {
   },
   hints: {
     doc_id: 'Empty: all documents of the repository.',
+    erp_object_id: 'As documents have it. Leading zeros do not matter.',
     reason: 'Stands in the audit log: the proceedings or the audit, and who has asked for it.',
   },
   scopes: { document: 'Document', business_object: 'Business object', repository: 'Repository' },
   none: 'Nothing is on hold.',
   subject: 'On hold',
   set: 'Set',
+  documents: 'Documents when set',
+  isSet: (documents: number) =>
+    documents === 0 ? 'The hold is set. It applies to no document yet: check what it names.' : `The hold is set. Documents: ${documents}.`,
   commandLine: 'On the command line',
   lift: 'Lift',
   liftHold: (subject: string) => `Lift the hold on ${subject}`,
@@ -43,12 +47,18 @@ export const de: typeof en = {
   },
   hints: {
     doc_id: 'Leer: alle Dokumente des Repositorys.',
+    erp_object_id: 'Wie ihn die Dokumente haben. Führende Nullen spielen keine Rolle.',
     reason: 'Steht im Auditprotokoll: das Verfahren oder die Prüfung, und wer darum gebeten hat.',
   },
   scopes: { document: 'Dokument', business_object: 'Geschäftsobjekt', repository: 'Repository' },
   none: 'Nichts ist gesperrt.',
   subject: 'Gesperrt',
   set: 'Gesetzt',
+  documents: 'Dokumente beim Setzen',
+  isSet: (documents) =>
+    documents === 0
+      ? 'Die Löschsperre ist gesetzt. Sie betrifft noch kein Dokument: Prüfen Sie, was sie nennt.'
+      : `Die Löschsperre ist gesetzt. Dokumente: ${documents}.`,
   commandLine: 'Auf der Kommandozeile',
   lift: 'Aufheben',
   liftHold: (subject) => `Löschsperre für ${subject} aufheben`,

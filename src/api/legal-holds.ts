@@ -30,6 +30,10 @@ const legalHold = resource(
     erp_object_type: z.string().nullable(),
     erp_object_id: z.string().nullable(),
     reason,
+    documents: z
+      .int()
+      .meta({ examples: [2] })
+      .describe('How many documents it applied to when it was set. 0 if none of the subject was there: is its name right?'),
     set_by: z
       .string()
       .nullable()
@@ -45,7 +49,7 @@ const newHold = z
     repo_id: text.optional().describe('The repository, or that of the document.'),
     doc_id: text.optional().describe('The document, with all its components and versions.'),
     erp_object_type: text.optional().describe('The type of the business object, in upper or lower case.'),
-    erp_object_id: text.optional().describe('Its key as documents have it, in upper or lower case.'),
+    erp_object_id: text.optional().describe('Its key as documents have it, in upper or lower case, with or without leading zeros.'),
     reason,
   })
   .refine(

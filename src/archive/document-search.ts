@@ -8,7 +8,7 @@ import { deliveryStatuses, noErrorCode } from '../domain/delivery-states.ts'
 import { readQuery } from '../domain/document-query.ts'
 import type { listConditions, searchConditions } from './document-fields.ts'
 import { bindingsOfAll, countTerms, documentsOfTerm, meetsAlternatives, nameTerms, patternOf, type NamedTerm } from './document-keys.ts'
-import { isOnHold } from './legal-holds.ts'
+import { documentsOnHold, isOnHold } from './legal-holds.ts'
 
 /** Conditions of a search. Every one that is given must hold. */
 export type DocumentSearch = Omit<CamelCased<z.output<z.ZodObject<typeof listConditions & typeof searchConditions>>>, 'include'>
@@ -162,7 +162,13 @@ const sourceOf = (lookup: Lookup, { before, after }: Cursor): Source => {
       order by id desc`
     return { sql, order: 'id desc' }
   }
-  return byReceipt(lookup, before === undefined ? [] : ['(received_at, id) < (:receivedAt, :cursor)'], 'received_at desc, id desc')
+  const order = 'received_at desc, id desc'
+  const range = before === undefined ? [] : ['(received_at, id) < (:receivedAt, :cursor)']
+  if (search.legalHold) {
+    const found = documentsOnHold('held.workspace_id = :workspaceId', range[0], `order by ${order} limit :window`)
+    return { sql: `select id from (select distinct id, received_at from (${found}) as found) as document order by ${order}`, order }
+  }
+  return byReceipt(lookup, range, order)
 }
 
 /**

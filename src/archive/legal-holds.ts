@@ -2,6 +2,7 @@ import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
 import { notFound } from '../base/refusals.ts'
 import { record, type AuditActor } from '../db/audit.ts'
+import { countDocuments } from '../db/counters.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { pageOf, type Page, type PageRequest } from '../db/page.ts'
 import { asColumns, columnsAs } from '../domain/casing.ts'
@@ -37,12 +38,14 @@ export interface LegalHold {
   erpObjectType: string | null
   erpObjectId: string | null
   reason: string
+  /** Documents to which it applied when it was set. */
+  documents: number
   /** Null if it was set on the command line. */
   setBy: string | null
   createdAt: Date
 }
 
-const columns = columnsAs('id, scope, repo_id, doc_id, erp_object_type, erp_object_id, reason, set_by, created_at')
+const columns = columnsAs('id, scope, repo_id, doc_id, erp_object_type, erp_object_id, reason, documents, set_by, created_at')
 
 /**
  * SQL: the holds that apply to a document, as rows of `legal_hold_keys`. Each of its keys is looked up by itself: with `key = any (...)`, a
@@ -59,6 +62,29 @@ export const holdsOf = (document: string) => `
           and legal_hold_keys.key = own.key
         offset 0
       ) as found`
+
+/**
+ * SQL: the documents on hold, by the keys of the holds, each from its own index. The last columns of these indexes are the time of receipt and
+ * the id.
+ * @param keys a condition on `held`, a row of `legal_hold_keys`
+ * @param range a further condition on a document
+ * @param latest order and limit of those of a repository or a business object. Those of a docId are few, and with a limit, the planner would
+ *   look for them in the whole repository
+ */
+export const documentsOnHold = (keys: string, range = 'true', latest = '') => {
+  const found = 'select documents.id, received_at from documents where documents.workspace_id = held.workspace_id'
+  return `
+      select found.id, received_at
+      from legal_hold_keys as held
+      cross join lateral (
+        (${found} and held.doc_id is null and documents.repo_id = held.repo_id and ${range} ${latest})
+        union all
+        (${found} and documents.repo_id = held.repo_id and documents.doc_id = held.doc_id and ${range})
+        union all
+        (${found} and held.repo_id is null and erp_object_id is not null and object_key_of(erp_object_type, erp_object_id) = held.key and ${range} ${latest})
+      ) as found
+      where ${keys}`
+}
 
 /** SQL: nothing may remove the document. The only place that says so. */
 export const isOnHold = (document: string) => `exists (${holdsOf(document)})`
@@ -142,6 +168,22 @@ const requireSubject = async (trx: Transaction, workspaceId: string, { repoId, d
   throw refused(path, `must be the name of a ${what}`)
 }
 
+/** Counts the documents to which a hold applies. Those of a repository are not read. */
+const countHeld = async (trx: Transaction, workspaceId: string, holdId: string, { scope, repoId }: Row): Promise<number> => {
+  if (scope === 'repository') {
+    const matching = () => trx('documents').where({ workspace_id: workspaceId, repo_id: repoId })
+    return countDocuments(trx, workspaceId, { repo_id: repoId! }, { since: null, before: null }, matching)
+  }
+  const { rows } = await trx.raw<{ rows: { count: number }[] }>(
+    `select count(*) from (${documentsOnHold('held.workspace_id = :workspaceId and held.hold_id = :holdId')}) as document`,
+    { workspaceId, holdId },
+  )
+  return rows[0]!.count
+}
+
+/** Says how many documents. */
+export const documentsText = (count: number): string => (count === 1 ? '1 document' : `${count} documents`)
+
 /** @throws `AppError` 422 */
 const requireReason = (reason: string): void => {
   const message = 'must not be empty'
@@ -170,24 +212,27 @@ export const createLegalHolds = (db: Database) => ({
         workspace_id: workspaceId,
         ...asColumns(row),
         reason,
+        documents: 0,
         set_by: actor.type === 'system' ? null : actor.name,
       })
       await trx.raw(
         `
-        insert into legal_hold_keys (workspace_id, key, hold_id)
-        select :workspaceId, (legal_hold_keys_of(:repoId, :docId, :erpObjectType, :erpObjectId))[:place::integer], :id
+        insert into legal_hold_keys (workspace_id, key, hold_id, repo_id, doc_id)
+        select :workspaceId, (legal_hold_keys_of(:repoId, :docId, :erpObjectType, :erpObjectId))[:place::integer], :id, :repoId, :docId
         `,
         { ...row, place: { repository: 1, document: 2, business_object: 3 }[row.scope], workspaceId, id } as never,
       )
+      const documents = await countHeld(trx, workspaceId, id, row)
+      const [hold] = await trx('legal_holds').where({ id }).update({ documents }).returning<LegalHold[]>(columns)
       await record(trx, {
         workspaceId,
         event: 'legal_hold.set',
         subjectId: id,
-        description: `The ${subjectText(row)} was put on legal hold: ${reason}`,
-        metadata: { ...metadataOf(row), reason },
+        description: `The ${subjectText(row)} was put on legal hold (${documentsText(documents)}): ${reason}`,
+        metadata: { ...metadataOf(row), documents, reason },
         actor,
       })
-      return (await trx('legal_holds').select<LegalHold[]>(columns).where({ id }))[0]!
+      return hold!
     }),
 
   /** Lifts a hold. What no other hold applies to can be removed again. @throws `AppError` 404, or 422 without a reason */

@@ -21,10 +21,10 @@ export const addLegalHoldVerbs = (program: Command, { inDatabase }: CommandConte
     ])
     return inDatabase(async (db) => act(createLegalHolds(db), (await findWorkspace(db, name)).id))
   }
-  const print = async (options: OutputOptions, hold: LegalHold, what: string) => {
+  const print = async (options: OutputOptions, hold: LegalHold, textOf: (subject: string) => string[]) => {
     const { subjectText } = await import('../archive/legal-holds.ts')
     const { snakeCased } = await import('../domain/casing.ts')
-    printResult(options, snakeCased(hold), [`${what} ${subjectText(hold)}: ${hold.id}`])
+    printResult(options, snakeCased(hold), textOf(subjectText(hold)))
   }
   const hold = program.command('hold').description('manage legal holds: what is on hold is not removed')
   hold
@@ -35,28 +35,36 @@ export const addLegalHoldVerbs = (program: Command, { inDatabase }: CommandConte
     .option('--repo <repo_id>', 'the repository, or that of the document')
     .option('--doc <docId>', 'the document, with all its components and versions')
     .option('--object-type <type>', 'type of the business object, such as BKPF')
-    .option('--object-id <key>', 'key of the business object, as documents have it')
+    .option('--object-id <key>', 'key of the business object, as documents have it; leading zeros do not matter')
     .requiredOption('--reason <text>', 'why, for the audit log')
     .addOption(jsonOption)
     .action(async (name: string, { repo, doc, objectType, objectId, reason, ...options }: SetOptions) => {
-      const { systemActor } = await import('../db/audit.ts')
+      const [{ systemActor }, { documentsText }] = await Promise.all([import('../db/audit.ts'), import('../archive/legal-holds.ts')])
       const subject = { repoId: repo, docId: doc, erpObjectType: objectType, erpObjectId: objectId }
       const set = await withHolds(name, (holds, id) => holds.set(id, { ...subject, reason }, systemActor))
-      await print(options, set, 'On legal hold:')
+      await print(options, set, (named) => [
+        `On legal hold: ${named}: ${set.id}`,
+        `It applies to ${documentsText(set.documents)}, and to those that arrive later.`,
+        ...(set.documents === 0 ? ['Is this the type and the key, or the name, that the documents have?'] : []),
+      ])
     })
   hold
     .command('list <user/workspace>')
     .description('list the legal holds of a workspace, newest first')
     .addOption(jsonOption)
     .action(async (name: string, options: OutputOptions) => {
-      const [{ subjectText }, { snakeCased }] = await Promise.all([import('../archive/legal-holds.ts'), import('../domain/casing.ts')])
-      const { items } = await withHolds(name, (holds, id) => holds.list(id, { page: 1, perPage: listedMax }))
+      const [{ subjectText }, { snakeCased }, { allOf }] = await Promise.all([
+        import('../archive/legal-holds.ts'),
+        import('../domain/casing.ts'),
+        import('../db/page.ts'),
+      ])
+      const items = await withHolds(name, (holds, id) => allOf((page) => holds.list(id, page)))
       printResult(
         options,
         items.map(snakeCased),
         tableOf(
-          ['SET (UTC)', 'BY', 'SUBJECT', 'REASON', 'ID'],
-          items.map((each) => [cellOf(each.createdAt), each.setBy ?? '-', subjectText(each), each.reason, each.id]),
+          ['SET (UTC)', 'BY', 'SUBJECT', 'DOCUMENTS', 'REASON', 'ID'],
+          items.map((each) => [cellOf(each.createdAt), each.setBy ?? '-', subjectText(each), String(each.documents), each.reason, each.id]),
         ),
       )
     })
@@ -68,8 +76,6 @@ export const addLegalHoldVerbs = (program: Command, { inDatabase }: CommandConte
     .action(async (name: string, id: string, { reason, ...options }: OutputOptions & { reason: string }) => {
       const { systemActor } = await import('../db/audit.ts')
       const lifted = await withHolds(name, (holds, workspaceId) => holds.lift(workspaceId, id, reason, systemActor))
-      await print(options, lifted, 'Lifted the legal hold on')
+      await print(options, lifted, (subject) => [`Lifted the legal hold on ${subject}: ${lifted.id}`])
     })
 }
-
-const listedMax = 1_000

@@ -1,10 +1,17 @@
 import { inspect } from 'node:util'
-import { Option } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { UserError } from '../base/errors.ts'
 import { visibleLine, visibleLines } from '../base/text.ts'
 
 export interface OutputOptions {
   json?: boolean
+}
+
+/** Reads an option that is a day: `2026-11-28`. @throws `InvalidArgumentError` */
+export const parseDay = (text: string): string => {
+  const time = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(text) : undefined
+  if (!(Number(time) >= 0) || !time!.toISOString().startsWith(text)) throw new InvalidArgumentError('It must be a day, like 2026-11-28.')
+  return text
 }
 
 export const jsonOption = new Option('--json', 'print JSON')

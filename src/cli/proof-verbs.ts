@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { CommandContext } from './context.ts'
-import { cellOf, jsonOption, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
+import { cellOf, jsonOption, parseDay, printProgress, printResult, tableOf, type OutputOptions } from './output.ts'
 
 const verbs = () => import('./proof.ts')
 
@@ -11,7 +11,7 @@ export const addProofVerbs = (program: Command, { inDatabase }: CommandContext) 
   proof
     .command('export <user/workspace>')
     .description('write the manifest of a day, its signature, its certificate and its time stamp, for a check with openssl alone')
-    .requiredOption('--day <date>', 'the day in UTC, like 2026-11-28')
+    .requiredOption('--day <date>', 'the day in UTC, like 2026-11-28', parseDay)
     .option('--output <folder>', 'the folder to write to', '.')
     .addOption(jsonOption)
     .action(async (workspace: string, { day, output, ...options }: OutputOptions & { day: string; output: string }) => {

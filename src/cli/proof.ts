@@ -3,11 +3,12 @@ import { createWriteStream } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { messageOf, UserError } from '../base/errors.ts'
+import { AppError, messageOf, UserError } from '../base/errors.ts'
 import type { Config } from '../config/config.ts'
 import { createStores } from '../content/configured-stores.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
+import { allOf } from '../db/page.ts'
 import { createManifests, partsOf, type Manifest } from '../proof/manifests.ts'
 import { openProofKey } from '../proof/proof-key.ts'
 import { createKeyRing } from '../security/seal.ts'
@@ -34,6 +35,7 @@ export const exportProof = async (
   const manifest = await createManifests(db)
     .find(workspace.id, day)
     .catch((thrown: unknown) => {
+      if (!(thrown instanceof AppError)) throw thrown
       throw new UserError(`Workspace ${name} has no manifest of ${day}. It is made when the day (UTC) is over.`, { cause: thrown })
     })
   const { sha256, documents } = manifest
@@ -63,6 +65,8 @@ export const exportProof = async (
 export const proofCertificate = async (db: Database, { RELAY_SECRET_KEYS }: Config): Promise<string> =>
   (await openProofKey(db, createKeyRing(RELAY_SECRET_KEYS), await createInstallation(db).id())).certificate
 
-/** `relay proof list`: the newest ones. */
-export const listProofs = async (db: Database, name: string): Promise<Manifest[]> =>
-  (await createManifests(db).list((await findWorkspace(db, name)).id, { page: 1, perPage: 100 })).items
+/** `relay proof list`: newest first. */
+export const listProofs = async (db: Database, name: string): Promise<Manifest[]> => {
+  const { id } = await findWorkspace(db, name)
+  return allOf((page) => createManifests(db).list(id, page))
+}

@@ -2,7 +2,7 @@ import { Option, type Command } from 'commander'
 import { UserError } from '../base/errors.ts'
 import type { CommandContext } from './context.ts'
 import type { Finding } from './doctor/doctor.ts'
-import { dryRunNote, jsonOption, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
+import { dryRunNote, jsonOption, parseDay, print, printJson, printProgress, printResult, type OutputOptions } from './output.ts'
 
 interface BringBackFlags extends OutputOptions {
   repo?: string
@@ -66,13 +66,11 @@ export const addSetupVerbs = (program: Command, context: CommandContext) => {
     .command('describe <user/workspace>')
     .description('print the process description of a workspace in Markdown, for auditors: each sentence follows from a setting')
     .addOption(new Option('--lang <language>', 'language of the description').choices(['en', 'de']).default('en'))
-    .option('--restore-test <date>', 'the day of the last restore test, which the relay does not know')
+    .option('--restore-test <date>', 'the day of the last restore test, which the relay does not know', parseDay)
     .option('--output <path>', 'write it to a file instead')
     .option('--sign', 'with --output: also write its signature and the certificate, as for a manifest')
     .action(async (workspace: string, { lang, restoreTest, output, sign = false }: DescribeFlags) => {
       if (sign && output === undefined) throw new UserError('--sign needs --output.')
-      if (restoreTest !== undefined && !/^\d{4}-\d{2}-\d{2}$/.test(restoreTest))
-        throw new UserError('--restore-test must be a date, like 2026-11-28.')
       const { describeWorkspace, writeDescription } = await import('./describe/describe.ts')
       const files = await context.inDatabase(async (db, config) => {
         const description = await describeWorkspace(db, config, workspace, { lang, restoreTest })

@@ -39,6 +39,19 @@ export const pageOf = async <Item>(
   return { items, total }
 }
 
+// A page of a list that is read to its end.
+const wholePage = 1_000
+
+/** Reads a list to its end. @param list returns one page of it */
+export const allOf = async <Item>(list: (page: PageRequest) => Promise<Page<Item>>): Promise<Item[]> => {
+  const all: Item[] = []
+  for (let page = 1; ; page += 1) {
+    const { items } = await list({ page, perPage: wholePage })
+    all.push(...items)
+    if (items.length < wholePage) return all
+  }
+}
+
 const countRows = async (query: Knex.QueryBuilder): Promise<number> => {
   const counted = (await query.clone().clearOrder().count({ total: '*' }).first()) as { total: number }
   return counted.total

@@ -6,7 +6,7 @@ import { notFound } from '../base/refusals.ts'
 import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
-import type { CamelCasedOutput } from '../domain/casing.ts'
+import { columnsAs, type CamelCasedOutput } from '../domain/casing.ts'
 import type { ContentStoreKind } from '../domain/content-store.ts'
 import { timestamp } from '../domain/date-range.ts'
 
@@ -18,6 +18,18 @@ export const manifestFields = z.object({
   is_stamped: z.boolean().describe('Whether there is a time stamp.'),
   stamp_error: z.string().nullable().describe('Why there is no time stamp yet. Null if none was configured, or it was not asked for yet.'),
   made_at: timestamp,
+  copies: z
+    .array(
+      z
+        .object({
+          destination_id: z.string(),
+          destination_name: z.string(),
+          copied_at: timestamp,
+          is_stamped: z.boolean().describe('Whether it has got the time stamp as well.'),
+        })
+        .meta({ id: 'ManifestCopy' }),
+    )
+    .describe('The destinations of `PROOF_DESTINATIONS` that have got it. One that fails is asked again every 15 minutes.'),
 })
 
 export type Manifest = CamelCasedOutput<typeof manifestFields> & {
@@ -26,7 +38,7 @@ export type Manifest = CamelCasedOutput<typeof manifestFields> & {
 }
 
 /** The parts of a manifest: a file, and what was said about it. */
-export interface ManifestParts extends Manifest {
+export interface ManifestParts extends Omit<Manifest, 'copies'> {
   content: { id: string; sizeBytes: number; store: ContentStoreKind }
   signature: Buffer
   /** PEM. */
@@ -43,19 +55,34 @@ const columns = (db: Database) => [
   'made_at as madeAt',
 ]
 
+/** Adds where the manifests were brought. */
+const withCopies = async <Row extends { id: string }>(db: Database, workspaceId: string, rows: Row[]) => {
+  const copies: (Manifest['copies'][number] & { day: string })[] = await db('manifest_copies')
+    .join('destinations', 'destinations.id', 'destination_id')
+    .where({ 'manifest_copies.workspace_id': workspaceId })
+    .whereIn(
+      'day',
+      rows.map(({ id }) => id),
+    )
+    .orderBy(['day', 'destination_id'])
+    .select([db.raw('day::text'), ...columnsAs('destination_id, copied_at'), 'name as destinationName', 'has_stamp as isStamped'])
+  const byDay = Map.groupBy(copies, ({ day }) => day)
+  return rows.map((row) => ({ ...row, copies: byDay.get(row.id) ?? [] }))
+}
+
 export const createManifests = (db: Database) => ({
   /** Lists the manifests of a workspace, newest first. */
   list: async (workspaceId: string, { page, perPage }: PageRequest): Promise<Page<Manifest>> => {
     const own = () => db('manifests').where({ workspace_id: workspaceId })
     const [items, counted] = await Promise.all([
       own()
-        .select<Manifest[]>(columns(db))
+        .select<Omit<Manifest, 'copies'>[]>(columns(db))
         .orderBy('day', 'desc')
         .limit(perPage)
         .offset((page - 1) * perPage),
       own().count({ total: '*' }).first() as unknown as Promise<{ total: number }>,
     ])
-    return { items, total: counted.total }
+    return { items: await withCopies(db, workspaceId, items), total: counted.total }
   },
 
   /** @throws `AppError` 404 if there is no manifest of the day */
@@ -63,7 +90,7 @@ export const createManifests = (db: Database) => ({
     const found = await db('manifests')
       .join('contents', 'contents.id', 'content_id')
       .where({ 'manifests.workspace_id': workspaceId, day })
-      .first<(Manifest & { contentId: string; store: ContentStoreKind } & Omit<ManifestParts, 'content'>) | undefined>([
+      .first<(Omit<Manifest, 'copies'> & { contentId: string; store: ContentStoreKind } & Omit<ManifestParts, 'content'>) | undefined>([
         ...columns(db),
         'content_id as contentId',
         'store',

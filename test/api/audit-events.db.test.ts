@@ -205,8 +205,8 @@ const rows: Row[] = [
     recorded: [
       {
         event: 'legal_hold.set',
-        description: 'The business object BKPF 1 was put on legal hold: Tax audit',
-        metadata: { scope: 'business_object', erp_object_type: 'BKPF', erp_object_id: '1', reason: 'Tax audit' },
+        description: 'The business object BKPF 1 was put on legal hold (0 documents): Tax audit',
+        metadata: { scope: 'business_object', erp_object_type: 'BKPF', erp_object_id: '1', documents: 0, reason: 'Tax audit' },
       },
     ],
   },

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import { createArchiveDocuments } from '../../src/archive/documents.ts'
-import { createLegalHolds, isOnHold } from '../../src/archive/legal-holds.ts'
+import { createLegalHolds, documentsOnHold, isOnHold } from '../../src/archive/legal-holds.ts'
 import { createReceive } from '../../src/archive/receive.ts'
 import { describeDocument, showDocument, withConsoleUrl } from '../../src/cli/documents.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -9,7 +9,7 @@ import { createSetMetadata } from '../../src/delivery/set-metadata.ts'
 import { createRetention } from '../../src/maintenance/retention.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { deleteWorkspace } from '../../src/workspace/delete-workspace.ts'
-import { receivedDocument, testConfig } from '../support/factories.ts'
+import { insertNumberedDocuments, receivedDocument, testConfig } from '../support/factories.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { part } from '../support/source-system.ts'
@@ -209,6 +209,44 @@ test('a hold names one thing that is there', async () => {
   await expect(holds.lift(workspaceId, id, '', systemActor)).rejects.toThrow('The reason must not be empty.')
 })
 
+test.each([
+  ['0000004711', '4711'],
+  ['4711', '0000004711'],
+  ['1000-0000004711-2026', ' 1000-4711-2026'],
+  ['0000', '0'],
+])('a hold on a business object with the key %j applies to a document with the key %j, and says so', async (named, stored) => {
+  const workspace = await received()
+  const { ask, call, workspaceId } = workspace
+  const auditEntry = async () => (await ask('GET', '/audit-logs?event=legal_hold.set')).json.data[0].attributes
+  const post = async (key: string) =>
+    (await call('POST', '/legal-holds', { erp_object_type: 'BUS2012', erp_object_id: key, reason: 'Tax audit' })).json.data.attributes
+      .documents
+  await workspace.link({ erpObjectType: 'BUS2012', erpObjectId: stored })
+  expect(await post('47110')).toBe(0)
+  expect(await auditEntry()).toMatchObject({
+    description: 'The business object BUS2012 47110 was put on legal hold (0 documents): Tax audit',
+    metadata: { documents: 0 },
+  })
+  expect((await ask('GET', '/documents/search?legal_hold=true')).json.data).toEqual([])
+  // Both components.
+  expect(await post(named)).toBe(2)
+  expect(await auditEntry()).toMatchObject({ metadata: { documents: 2 } })
+  expect((await workspace.source.delete(docId)).headers['x-errordescription']).toEqual(onHold)
+  expect((await ask('GET', '/documents/search?legal_hold=true')).json.data).toHaveLength(2)
+  expect(await createLegalHolds(db).list(workspaceId, { page: 1, perPage: 2 })).toMatchObject({
+    items: [{ documents: 2 }, { documents: 0 }],
+  })
+})
+
+test('a hold on a document or a repository says how many documents it applies to', async () => {
+  const { call, source } = await received()
+  await source.create('D2', 'another')
+  const documents = async (subject: object) =>
+    (await call('POST', '/legal-holds', { ...subject, reason: 'x' })).json.data.attributes.documents
+  expect(await documents({ repo_id: repoId, doc_id: docId })).toBe(2)
+  expect(await documents({ repo_id: repoId })).toBe(3)
+})
+
 test('a document that only the upstream has cannot be deleted in a repository on hold', async () => {
   const workspace = await received()
   await set(workspace, 'repository')
@@ -221,6 +259,29 @@ test('whether a document is on hold is looked up in the index by each of its key
   const { rows } = await db.raw<{ rows: { 'QUERY PLAN': string }[] }>(`explain select id from documents where ${isOnHold('documents')}`)
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n')
   expect(plan).toMatch(/legal_hold_keys_pkey[^]*Index Cond: \(\(workspace_id = documents\.workspace_id\) AND \(key = own\.key\)\)/)
+})
+
+test('the search for what is on hold reads it from the indexes of the holds, however many documents are not', async () => {
+  const workspace = await received()
+  const { ask, workspaceId, source } = workspace
+  await source.create('D2', 'later')
+  await set(workspace, 'business_object')
+  await set(workspace, 'document')
+  await insertNumberedDocuments(db, { ...workspace, connections: { archive: null as never } }, 6_000, { destinations: [] })
+  const first = (await ask('GET', '/documents/search?legal_hold=true&per_page=1')).json
+  expect(first.data).toHaveLength(1)
+  const rest = (await ask('GET', `/documents/search?legal_hold=true&before=${first.meta.next_cursor}`)).json
+  expect(rest).toMatchObject({ data: [{ attributes: { doc_id: docId } }], meta: { next_cursor: null } })
+  await set(workspace, 'repository')
+  const all = (await ask('GET', '/documents/search?legal_hold=true&per_page=3')).json
+  expect(all.data).toHaveLength(3)
+  await db.raw('analyze documents')
+  const plan = await db.raw<{ rows: { 'QUERY PLAN': string }[] }>(
+    `explain select * from (${documentsOnHold(`held.workspace_id = '${workspaceId}'`, 'true', 'order by received_at desc, id desc limit 50')}) as found`,
+  )
+  const text = plan.rows.map((row) => row['QUERY PLAN']).join('\n')
+  expect(text).not.toContain('Seq Scan')
+  for (const index of ['documents_by_repository', 'documents_by_doc_id', 'documents_of_object']) expect(text).toContain(index)
 })
 
 type Step =

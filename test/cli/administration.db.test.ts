@@ -40,6 +40,17 @@ const json = async (args: string[]) => {
   return JSON.parse(stdout) as unknown
 }
 
+test.each(['2026-13-99', '2026-02-30', '26-1-1', 'yesterday'])('%s is no day', async (day) => {
+  const { workspaceSlug } = await createRoutes(database.db, [])
+  const commands = [
+    ['describe', `acme/${workspaceSlug}`, '--restore-test', day],
+    ['proof', 'export', `acme/${workspaceSlug}`, '--day', day],
+  ]
+  for (const command of commands) {
+    expect(await relay(command)).toMatchObject({ status: 1, stderr: expect.stringContaining('It must be a day, like 2026-11-28.') })
+  }
+})
+
 test('sets, lists and lifts legal holds, with a reason', async () => {
   const { workspaceId, workspaceSlug } = await createRoutes(database.db, [])
   const name = `acme/${workspaceSlug}`
@@ -49,14 +60,28 @@ test('sets, lists and lifts legal holds, with a reason', async () => {
   })
   const set = ['hold', 'set', name, '--object-type', 'BKPF', '--object-id', '10001', '--reason', 'Tax audit']
   const hold = (await json(set)) as { id: string }
-  expect(hold).toMatchObject({ scope: 'business_object', erp_object_type: 'BKPF', reason: 'Tax audit', set_by: null })
-  expect((await relay(['hold', 'list', name])).stdout).toMatch(/- +business object BKPF 10001 +Tax audit/)
+  expect(hold).toMatchObject({ scope: 'business_object', erp_object_type: 'BKPF', reason: 'Tax audit', documents: 0, set_by: null })
+  expect((await relay(['hold', 'list', name])).stdout).toMatch(/- +business object BKPF 10001 +0 +Tax audit/)
   expect((await relay(['workspace', 'delete', name, '--yes'])).stderr).toContain('It has 1 legal hold: lift them first.')
+  expect((await relay(['hold', 'set', name, '--object-type', 'BKPF', '--object-id', '4711', '--reason', 'x'])).stdout).toMatch(
+    /: 01[0-9A-Z]+\nIt applies to 0 documents, and to those that arrive later\.\nIs this the type/,
+  )
+  const others = Array.from({ length: 1_100 }, (_, index) => ({
+    id: `${index}`.padStart(26, '0'),
+    workspace_id: workspaceId,
+    scope: 'repository',
+    repo_id: `Z${index}`,
+    reason: 'x',
+    documents: 0,
+  }))
+  await database.db('legal_holds').insert(others)
+  expect(await json(['hold', 'list', name])).toHaveLength(1_102)
+  await database.db('legal_holds').where({ workspace_id: workspaceId }).whereNot({ id: hold.id }).delete()
   const lifted = await relay(['hold', 'lift', name, hold.id, '--reason', 'It has ended'])
   expect(lifted).toMatchObject({ status: 0, stdout: `Lifted the legal hold on business object BKPF 10001: ${hold.id}\n` })
   expect(await json(['hold', 'list', name])).toEqual([])
   const audited = await database.db('audit_logs').where({ workspace_id: workspaceId }).orderBy('id').pluck('event')
-  expect(audited).toEqual(['legal_hold.set', 'legal_hold.lifted'])
+  expect(audited).toEqual(['legal_hold.set', 'legal_hold.set', 'legal_hold.lifted'])
   // The next test counts the workspaces.
   expect(await relay(['workspace', 'delete', name, '--yes'])).toMatchObject({ status: 0 })
 })

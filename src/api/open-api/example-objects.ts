@@ -114,6 +114,9 @@ const manifest = {
   is_stamped: true,
   stamp_error: null,
   made_at: '2026-11-22T00:15:00.000Z',
+  copies: [
+    { destination_id: exampleIds.destination, destination_name: 'Archive', copied_at: '2026-11-22T00:15:02.000Z', is_stamped: true },
+  ],
 }
 const receipt = {
   sha256: 'b5bb9d8014a0f9b1d61e21e796d78dccdf1352f23cd32812f4850b878ae4944c',
