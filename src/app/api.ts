@@ -32,6 +32,7 @@ import {
 } from '../observe/metrics.ts'
 import { createProbes, type Probes } from '../observe/probes.ts'
 import { createWorkspaceStates } from '../observe/workspace-states.ts'
+import { createManifestMetrics } from '../proof/manifest-metrics.ts'
 import { createSendTestDocument } from '../receiver/test-document.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
 import { warnAboutOpenReceivers } from '../routing/repository-warnings.ts'
@@ -104,6 +105,7 @@ export const startApi = async (
       ...createStorageMetrics(share, config),
       ...createRepositoryMetrics(share),
       createHeldBackMetric(share),
+      ...createManifestMetrics(share, config),
       ...createAggregateMetrics(share),
       createOverdueMetric(share, config),
       createPollersMetric(config.TEMPORAL_TASK_QUEUE, () => listPollers(temporal.connection, temporal.client.options.namespace, config)),

@@ -61,7 +61,8 @@ export const supersedeDocuments = async (
       for no key update
     ), superseded as (
       update documents
-      set superseded_at = now()
+      set superseded_at = now(),
+        superseded_by = case when :event = 'document.deleted' or comp_id <> all(:replacedBy::text[]) then 'delete' else 'update' end
       from current
       where documents.id = current.id
       returning documents.id, workspace_id, comp_id, document_event_data(documents) as data

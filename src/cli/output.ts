@@ -1,5 +1,5 @@
 import { inspect } from 'node:util'
-import { InvalidArgumentError, Option } from 'commander'
+import { Option } from 'commander'
 import { UserError } from '../base/errors.ts'
 import { visibleLine, visibleLines } from '../base/text.ts'
 
@@ -7,10 +7,11 @@ export interface OutputOptions {
   json?: boolean
 }
 
-/** Reads an option that is a day: `2026-11-28`. @throws `InvalidArgumentError` */
+/** Reads an option that is a day: `2026-11-28`. @throws `UserError` */
 export const parseDay = (text: string): string => {
   const time = /^\d{4}-\d{2}-\d{2}$/.test(text) ? new Date(text) : undefined
-  if (!(Number(time) >= 0) || !time!.toISOString().startsWith(text)) throw new InvalidArgumentError('It must be a day, like 2026-11-28.')
+  if (!(Number(time) >= 0) || !time!.toISOString().startsWith(text))
+    throw new UserError(`${JSON.stringify(text)} is no day, like 2026-11-28.`)
   return text
 }
 

@@ -92,6 +92,8 @@ const candidates = (condition: string) => `
       and status in ('delivered', 'discarded', 'failed')
       and ${condition}
       and received_at < :before
+      -- The day of a document is that of its id: of an upload that lasts over midnight, it is a later one.
+      and (received_at < :provenTo::timestamptz - interval '1 day' or id || '' < :provenId)
       and (received_at, id) > (:judgedTo::timestamptz, :judgedId)
     order by received_at, id
     limit :limit`
@@ -163,6 +165,9 @@ export const lockDocuments = `
           and other.doc_id = documents.doc_id
           and not ${isSettled('other')}
       )
+      -- The manifest of the day has these.
+      and coalesce(superseded_at < :provenTo::timestamptz, true)
+      and not exists (select from deliveries where document_id = documents.id and delivered_at >= :provenTo::timestamptz)
       and not ${isOnHold('documents')}
     for update skip locked
   )

@@ -80,6 +80,8 @@ interface WorkspaceRetention {
   tier: Tier
   /** Null if this release cannot read them: then nothing is removed that depends on them. */
   settings: WorkspaceSettings | null
+  /** The end of the last day of which there is a manifest. */
+  provenTo: Date
 }
 
 const dayMs = 86_400_000
@@ -94,10 +96,18 @@ const defaultDropLockTimeoutMs = 1_000
 interface Expiry {
   workspaceId: string
   before: Date | string
+  provenTo: Date | string
 }
+
+// What is removed only once the manifest of its day is made, and how long before the end of a day it may have begun.
+const provenSteps: Partial<Record<Step, number>> = { contents: 0, documents: 0, delivery_attempts: dayMs }
+const earlier = (one: Date, other: Date): Date => (one < other ? one : other)
 
 /** A batch of documents to judge, and where it begins. */
 type Judging = Expiry & { judgedTo: string; judgedId: string; limit: number }
+
+/** Returns the values of a statement, also the first id of the days without a manifest. */
+const provenOf = (values: Judging) => ({ ...values, provenId: idPrefixAt(new Date(values.provenTo)) }) as never
 
 /** How far a run has judged the documents of a workspace. */
 interface Judged {
@@ -118,13 +128,21 @@ export const createRetention = (
   { batchRows = defaultBatchRows, dropLockTimeoutMs = defaultDropLockTimeoutMs, onItsOwn = createOnItsOwn().onItsOwn } = {},
 ) => {
   const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
-    const rows = await db('workspaces')
-      .select<{ id: string; isCompliance: boolean; settings: object }[]>('id', 'compliance_tier as isCompliance', 'settings')
-      .orderBy('id')
+    const { rows } = await db.raw<{ rows: { id: string; isCompliance: boolean; settings: object; provenTo: Date }[] }>(
+      `
+      select
+        id, compliance_tier as "isCompliance", settings,
+        coalesce(
+          (select day + 1 from manifests where workspace_id = workspaces.id order by day desc limit 1), (created_at at time zone 'UTC')::date
+        )::timestamp at time zone 'UTC' as "provenTo"
+      from workspaces
+      order by id
+      `,
+    )
     const workspaces: WorkspaceRetention[] = []
-    for (const { id, isCompliance, settings } of rows) {
+    for (const { id, isCompliance, settings, provenTo } of rows) {
       const read = await onItsOwn('retention', { workspace_id: id }, () => workspaceSettings(settings))
-      workspaces.push({ id, tier: isCompliance ? 'compliance' : 'standard', settings: read ?? null })
+      workspaces.push({ id, tier: isCompliance ? 'compliance' : 'standard', settings: read ?? null, provenTo })
     }
     return workspaces
   }
@@ -155,14 +173,17 @@ export const createRetention = (
     }
 
     /** Lists when what a step removes has expired, by workspace. */
-    const expiriesOf = (step: Step, days: Days): { workspaceId: string; before: Date }[] =>
-      workspaces.flatMap(({ id: workspaceId, settings, tier }) => {
+    const expiriesOf = (step: Step, days: Days): (Expiry & { before: Date })[] =>
+      workspaces.flatMap(({ id: workspaceId, settings, tier, provenTo }) => {
         if (settings === null && typeof days === 'function') {
           failed.add(step)
           return []
         }
         const kept = typeof days === 'function' ? days(settings!, tier) : days
-        return kept === null ? [] : [{ workspaceId, before: daysBefore(now, kept) }]
+        if (kept === null) return []
+        const begunMs = provenSteps[step]
+        const before = daysBefore(now, kept)
+        return [{ workspaceId, provenTo, before: begunMs === undefined ? before : earlier(before, new Date(provenTo.getTime() - begunMs)) }]
       })
 
     /** Does a step in each workspace in which it may find something, each on its own. @returns what was removed */
@@ -176,7 +197,7 @@ export const createRetention = (
       const latest = expiries.map(({ before }) => before).reduce((one, other) => (one > other ? one : other))
       const found = await part(step, {}, async () => {
         const { rows } = await db.raw<{ rows: Expiry[] }>(
-          `select * from jsonb_to_recordset(:expiries::jsonb) as expiry ("workspaceId" text, before text) where ${condition}`,
+          `select * from jsonb_to_recordset(:expiries::jsonb) as expiry ("workspaceId" text, before text, "provenTo" text) where ${condition}`,
           { ...rule, expiries: JSON.stringify(expiries), latest },
         )
         return rows
@@ -238,7 +259,9 @@ export const createRetention = (
       typeof kept !== 'function' ? kept : settings === null ? null : kept(settings, tier),
     )
     if (all.includes(null)) return []
-    const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
+    const begunMs = provenSteps[table as Step]
+    const proven = begunMs === undefined ? [] : workspaces.map(({ provenTo }) => new Date(provenTo.getTime() - begunMs))
+    const oldest = idPrefixAt(proven.reduce(earlier, daysBefore(now, Math.max(...all.map(Number)))))
     const dropped: string[] = []
     for (const { name, to } of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
       if (to <= oldest && (await run.part(table, { partition: name }, () => drop(name)))) dropped.push(name)
@@ -269,14 +292,14 @@ export const createRetention = (
   const judgeContents = (values: Judging) =>
     db.transaction(async (trx) => {
       await shareHolds(trx, values.workspaceId)
-      const { rows } = await trx.raw<{ rows: (Judged & { removed: number })[] }>(disownContents, values as never)
+      const { rows } = await trx.raw<{ rows: (Judged & { removed: number })[] }>(disownContents, provenOf(values))
       return rows[0]!
     })
 
   const judgeDocuments = (values: Judging) =>
     db.transaction(async (trx) => {
       await shareHolds(trx, values.workspaceId)
-      const { rows } = await trx.raw<{ rows: (Judged & { ids: string[] })[] }>(lockDocuments, values as never)
+      const { rows } = await trx.raw<{ rows: (Judged & { ids: string[] })[] }>(lockDocuments, provenOf(values))
       const { ids, ...judged } = rows[0]!
       if (ids.length > 0) {
         for (const statement of removeParts) await trx.raw(statement, { ids })
@@ -339,7 +362,7 @@ export const createRetention = (
         const { table, id, days } = rule
         removed.partitions.push(...(await dropPartitions(run, rule, workspaces, now)))
         const expired = expiriesOf(table, days(config))
-        const byId = expired.map(({ workspaceId, before }) => ({ workspaceId, before: idPrefixAt(before) }))
+        const byId = expired.map((expiry) => ({ ...expiry, before: idPrefixAt(expiry.before) }))
         const names = { table, id }
         removed.rows[table] = await inWorkspaces(table, byId, { condition: mayFind.rows, rule: names }, repeated(removeRows, names))
         if (table === 'delivery_attempts') {

@@ -9,7 +9,8 @@ import type { OnItsOwn } from '../db/on-its-own.ts'
 import { createSignSha256 } from '../security/cms-sign.ts'
 import type { Outbound } from '../security/outbound.ts'
 import type { KeyRing } from '../security/seal.ts'
-import { dayAfter, dayOf, manifestOf, type ManifestCounts, type PreviousManifest } from './manifest.ts'
+import { dayAfter, dayOf, type PreviousManifest } from './manifest-rows.ts'
+import { manifestOf, type ManifestCounts } from './manifest.ts'
 import { openProofKey } from './proof-key.ts'
 import { requestTimeStamp } from './time-stamp.ts'
 
@@ -107,7 +108,7 @@ const createMakeOne = async ({ db, writeTo, keyRing, installation, config }: Man
   const sign = createSignSha256(key)
   const database = await identityOf(db)
   return async ({ workspaceId, workspace }, day, previous) => {
-    const counts: ManifestCounts = { documents: 0, receipts: 0 }
+    const counts: ManifestCounts = { legalHolds: 0, documents: 0, receipts: 0, superseded: 0 }
     const madeAt = new Date()
     const attemptMaxMs = config.DELIVERY_ATTEMPT_TIMEOUT_MS
     const lines = manifestOf(db, { installationId, workspaceId, workspace, day, previous, database, madeAt, attemptMaxMs }, counts)
@@ -127,7 +128,8 @@ const createMakeOne = async ({ db, writeTo, keyRing, installation, config }: Man
           contentId: content.id,
           sha256: content.sha256,
           sizeBytes: content.sizeBytes,
-          ...counts,
+          documents: counts.documents,
+          receipts: counts.receipts,
           database,
           signature: sign(content.sha256, madeAt),
           certificate: key.certificate,

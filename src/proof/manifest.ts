@@ -1,92 +1,70 @@
-import { idPrefixAt } from '../base/ids.ts'
 import { visibleLine } from '../base/text.ts'
 import { version } from '../base/version.ts'
 import type { Database } from '../db/database.ts'
-import type { DeliveryStatus, DocumentStatus } from '../domain/delivery-states.ts'
+import { snakeCased } from '../domain/casing.ts'
+import type { DocumentStatus } from '../domain/delivery-states.ts'
 import type { Receipt } from '../domain/receipt.ts'
+import {
+  deliveriesOf,
+  documentPages,
+  holdPages,
+  receiptPages,
+  supersededPages,
+  type DeliveryRow,
+  type DocumentRow,
+  type HoldRow,
+  type ManifestSubject,
+  type ReceiptRow,
+  type SupersededRow,
+} from './manifest-rows.ts'
 
-// A manifest is a file of JSON lines: a header, the documents that were received on that day, receipts of documents that were received before,
-// the totals of each repository, and the end. The same rows give the same bytes.
+// A manifest is a file of JSON lines: a header, the legal holds, the documents that were received on that day, receipts of documents that were
+// received before, such documents that were replaced or deleted, the totals of each repository, and the end. The same rows give the same bytes.
 
 const manifestFormat = 'document-relay/manifest/1'
 
-const dayMs = 86_400_000
-const hourMs = 3_600_000
-
-/** The bounds of a day in UTC. */
-const boundsOf = (day: string) => {
-  const start = new Date(`${day}T00:00:00.000Z`)
-  return { start, end: new Date(start.getTime() + dayMs) }
-}
-
-/** Returns the day (UTC) of a time. */
-export const dayOf = (time: Date): string => time.toISOString().slice(0, 'yyyy-mm-dd'.length)
-
-/** Returns the day after another one. */
-export const dayAfter = (day: string): string => dayOf(boundsOf(day).end)
-
-/** What the manifest of a day says about the one before. */
-export interface PreviousManifest {
-  day: string
-  /** Hex. */
-  sha256: string
-  /** See the column `manifests.database`. */
-  database: string | null
-}
-
-export interface ManifestSubject {
-  installationId: string
-  workspaceId: string
-  /** `{userSlug}/{workspaceSlug}` */
-  workspace: string
-  day: string
-  /** Null for the first manifest of the workspace. */
-  previous: PreviousManifest | null
-  database: string | null
-  madeAt: Date
-  /** The longest that an attempt may take. */
-  attemptMaxMs: number
-}
-
 /** Counts what a manifest contains, while its lines are read. */
 export interface ManifestCounts {
+  legalHolds: number
   documents: number
   receipts: number
+  superseded: number
 }
 
-interface DocumentRow {
-  id: string
-  repoId: string
-  docId: string
-  receivedAt: Date
-  /** The same time with its microseconds. */
-  receivedExactly: string
-  sizeBytes: number
-  sha256: string | null
-  status: DocumentStatus
-  isKept: boolean
-  supersededAt: Date | null
+/** An id that a target makes. Anything else is the text of a person or a program. */
+const madeId = /^[\x21-\x7e]{1,256}$/
+
+/**
+ * What a target calls an object, and the form that it has. Other text of targets is left out, such as paths and replies; of a webhook also what
+ * has this form, because its receiver chooses it.
+ */
+const targetForms: Readonly<Record<string, RegExp>> = {
+  status: /^[0-9]{3}$/,
+  // An entity-tag of RFC 9110.
+  etag: /^(?:W\/)?"[\x21\x23-\x7e]{0,256}"$/,
+  version_id: madeId,
+  item_id: madeId,
+  file_id: madeId,
+  doc_id: madeId,
+  message_id: /^<[\x21-\x3b\x3d\x3f-\x7e]{1,320}>$/,
+  enclosed: /^(?:attachment|link)$/,
 }
 
-interface DeliveryRow {
-  documentId: string
-  destinationId: string
-  kind: string
-  status: DeliveryStatus
-  statusSince: Date
-  attempts: number
-  receipt: Receipt | null
-}
+const targetIn = (kind: string, target: Receipt['target']) =>
+  Object.fromEntries(
+    Object.entries(targetForms).flatMap(([name, form]) => {
+      const value = target[name]
+      const isShown = value !== undefined && form.test(String(value)) && (kind !== 'webhook' || name === 'status')
+      return isShown ? [[name, value]] : []
+    }),
+  )
 
-/** What a target calls an object, without the free text of targets: paths, replies, and ids that a webhook's receiver chooses. */
-const targetKeys = ['status', 'etag', 'version_id', 'item_id', 'file_id', 'doc_id', 'message_id', 'enclosed']
-
-const receiptIn = ({ sha256, size_bytes, attempt_id, answered_at, target }: Receipt) => ({
+const receiptIn = (kind: string, { sha256, size_bytes, attempt_id, answered_at, target }: Receipt) => ({
   sha256,
   size_bytes,
   attempt_id,
   answered_at,
-  target: Object.fromEntries(targetKeys.flatMap((key) => (target[key] === undefined ? [] : [[key, target[key]]]))),
+  target: targetIn(kind, target),
 })
 
 const isoOf = (time: Date | null): string | null => time && time.toISOString()
@@ -95,6 +73,10 @@ const isoOf = (time: Date | null): string | null => time && time.toISOString()
 export async function* manifestOf(db: Database, subject: ManifestSubject, counts: ManifestCounts): AsyncGenerator<Buffer, void, undefined> {
   const totals = new Map<string, Totals>()
   yield linesOf([headerOf(subject)])
+  for await (const rows of holdPages(db, subject)) {
+    counts.legalHolds += rows.length
+    yield linesOf(rows.map(holdLine))
+  }
   for await (const rows of documentPages(db, subject)) {
     counts.documents += rows.length
     const byDocument = Map.groupBy(await deliveriesOf(db, rows), ({ documentId }) => documentId)
@@ -105,10 +87,14 @@ export async function* manifestOf(db: Database, subject: ManifestSubject, counts
     counts.receipts += rows.length
     yield linesOf(rows.map(receiptLine))
   }
+  for await (const rows of supersededPages(db, subject)) {
+    counts.superseded += rows.length
+    yield linesOf(rows.map(supersededLine))
+  }
   const ofRepositories = [...totals].toSorted(([one], [other]) => (one < other ? -1 : 1))
   yield linesOf([
     ...ofRepositories.map(([repoId, counted]) => ({ type: 'repository', repo_id: repoId, ...counted })),
-    { type: 'end', ...counts },
+    { type: 'end', ...snakeCased(counts) },
   ])
 }
 
@@ -139,13 +125,15 @@ const documentLine = (row: DocumentRow, deliveries: DeliveryRow[]) => ({
   status: row.status,
   content_retained: row.isKept,
   superseded_at: isoOf(row.supersededAt),
+  superseded_by: row.supersededBy,
+  legal_holds: row.legalHolds,
   deliveries: deliveries.map(({ destinationId, kind, status, statusSince, attempts, receipt }) => ({
     destination_id: destinationId,
     kind,
     status,
     status_since: statusSince.toISOString(),
     attempts,
-    receipt: receipt && receiptIn(receipt),
+    receipt: receipt && receiptIn(kind, receipt),
   })),
 })
 
@@ -154,7 +142,26 @@ const receiptLine = ({ documentId, destinationId, kind, receipt }: ReceiptRow) =
   document_id: documentId,
   destination_id: destinationId,
   kind,
-  receipt: receiptIn(receipt),
+  receipt: receiptIn(kind, receipt),
+})
+
+const supersededLine = ({ id, repoId, docId, supersededAt, supersededBy }: SupersededRow) => ({
+  type: 'superseded',
+  doc_id: docId,
+  repo_id: repoId,
+  document_id: id,
+  superseded_at: supersededAt.toISOString(),
+  superseded_by: supersededBy,
+})
+
+/** Returns the line of a hold. The business object and the reason are business data. */
+const holdLine = ({ id, scope, repoId, docId, createdAt }: HoldRow) => ({
+  type: 'legal_hold',
+  id,
+  scope,
+  repo_id: repoId,
+  doc_id: docId,
+  set_at: createdAt.toISOString(),
 })
 
 type Totals = { documents: number; size_bytes: number } & Partial<Record<DocumentStatus, number>>
@@ -165,122 +172,4 @@ const countIn = (totals: Map<string, Totals>, { repoId, sizeBytes, status }: Doc
   counted.size_bytes += sizeBytes
   counted[status] = (counted[status] ?? 0) + 1
   totals.set(repoId, counted)
-}
-
-const rowsPerPage = 2_000
-
-/**
- * The documents whose ids were made on the day, in the order of their receipt. A request is received when it begins: the index is read from a day
- * before, for uploads that last over midnight.
- */
-async function* documentPages(db: Database, { workspaceId, day }: ManifestSubject): AsyncGenerator<DocumentRow[], void, undefined> {
-  const { start, end } = boundsOf(day)
-  let after = { time: new Date(start.getTime() - dayMs).toISOString(), id: '' }
-  for (;;) {
-    const { rows } = await db.raw<{ rows: DocumentRow[] }>(
-      `
-      with page as (
-        select id, repo_id, doc_id, received_at, size_bytes, status, content_id, superseded_at
-        from documents
-        where workspace_id = :workspaceId
-          and (received_at, id) > (:afterTime::timestamptz, :afterId)
-          and received_at < :before::timestamptz
-          -- Concatenated, so that the index of the workspace is read and not the one of all documents.
-          and id || '' >= :first
-          and id || '' < :next
-        order by received_at, id
-        limit :limit
-      )
-      select
-        page.id, repo_id as "repoId", doc_id as "docId", received_at as "receivedAt", received_at::text as "receivedExactly",
-        page.size_bytes as "sizeBytes", page.status, content_id is not null as "isKept", superseded_at as "supersededAt",
-        encode(case when appends = 0 then sha256 else appended_sha256 end, 'hex') as sha256
-      from page
-      left join contents on contents.id = content_id
-      order by received_at, page.id
-      `,
-      {
-        workspaceId,
-        afterTime: after.time,
-        afterId: after.id,
-        // Clocks differ.
-        before: new Date(end.getTime() + hourMs),
-        first: idPrefixAt(start),
-        next: idPrefixAt(end),
-        limit: rowsPerPage,
-      },
-    )
-    if (rows.length > 0) yield rows
-    const last = rows.at(-1)
-    if (!last || rows.length < rowsPerPage) return
-    after = { time: last.receivedExactly, id: last.id }
-  }
-}
-
-const deliveriesOf = async (db: Database, documents: DocumentRow[]): Promise<DeliveryRow[]> => {
-  const { rows } = await db.raw<{ rows: DeliveryRow[] }>(
-    `
-    select
-      document_id as "documentId", destination_id as "destinationId", connector_type as kind, deliveries.status,
-      status_since as "statusSince", attempts, receipt
-    from deliveries
-    join destinations on destinations.id = destination_id
-    where document_id = any(:ids)
-    order by document_id, destination_id
-    `,
-    { ids: documents.map(({ id }) => id) },
-  )
-  return rows
-}
-
-type ReceiptRow = Pick<DeliveryRow, 'documentId' | 'destinationId' | 'kind'> & { receipt: Receipt }
-
-// A worker repeats the record of an attempt for two minutes.
-const recordMaxMs = 10 * 60_000
-
-/** The receipts of the day for documents of earlier days, in the order in which their attempts were started. */
-async function* receiptPages(
-  db: Database,
-  { workspaceId, day, attemptMaxMs }: ManifestSubject,
-): AsyncGenerator<ReceiptRow[], void, undefined> {
-  const { start, end } = boundsOf(day)
-  let after = idPrefixAt(new Date(start.getTime() - attemptMaxMs - recordMaxMs))
-  for (;;) {
-    const { rows } = await db.raw<{ rows: (Omit<ReceiptRow, 'receipt'> & { attemptId: string; receipt: Receipt | null })[] }>(
-      `
-      with page as materialized (
-        select id, document_id, destination_id
-        from delivery_attempts
-        where workspace_id = :workspaceId
-          and id > :after
-          and id < :next
-          and outcome = 'delivered'
-          and document_id < :first
-        order by id
-        limit :limit
-      )
-      select
-        page.id as "attemptId", page.document_id as "documentId", page.destination_id as "destinationId", connector_type as kind,
-        case when receipt ->> 'attempt_id' = page.id then receipt end as receipt
-      from page
-      -- With offset 0, each is looked up: the planner would read all deliveries instead.
-      left join lateral (
-        select receipt
-        from deliveries
-        where deliveries.document_id = page.document_id
-          and deliveries.destination_id = page.destination_id
-        offset 0
-      ) as delivery on true
-      left join destinations on destinations.id = page.destination_id
-      order by page.id
-      `,
-      { workspaceId, after, next: idPrefixAt(end), first: idPrefixAt(start), limit: rowsPerPage },
-    )
-    const isOfDay = ({ answered_at: at }: Receipt) => at >= start.toISOString() && at < end.toISOString()
-    const found = rows.flatMap(({ receipt, ...row }) => (receipt && isOfDay(receipt) ? [{ ...row, receipt }] : []))
-    if (found.length > 0) yield found
-    const last = rows.at(-1)
-    if (!last || rows.length < rowsPerPage) return
-    after = last.attemptId
-  }
 }

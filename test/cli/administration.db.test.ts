@@ -47,7 +47,7 @@ test.each(['2026-13-99', '2026-02-30', '26-1-1', 'yesterday'])('%s is no day', a
     ['proof', 'export', `acme/${workspaceSlug}`, '--day', day],
   ]
   for (const command of commands) {
-    expect(await relay(command)).toMatchObject({ status: 1, stderr: expect.stringContaining('It must be a day, like 2026-11-28.') })
+    expect(await relay(command)).toMatchObject({ status: 1, stderr: expect.stringContaining('is no day, like 2026-11-28.') })
   }
 })
 

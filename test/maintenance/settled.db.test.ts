@@ -39,8 +39,11 @@ const receiveFor = async (inactive: string[] = []) => {
   return { ...routes, receive, setStatus, acknowledge: (id: string) => createAcknowledge(db)(routes.workspaceId, id, systemActor) }
 }
 
-const removeTwoDaysLater = () =>
-  createRetention(db, config, { batchRows: 7 }).removeExpired(new Date(Date.now() + 2 * 86_400_000), new AbortController().signal)
+const removeTwoDaysLater = async () => {
+  // Nothing is to be in a manifest before.
+  await db('workspaces').update({ created_at: new Date(Date.now() + 4 * 86_400_000) })
+  return createRetention(db, config, { batchRows: 7 }).removeExpired(new Date(Date.now() + 2 * 86_400_000), new AbortController().signal)
+}
 
 /** Every way in which three deliveries may stand, without regard to their order. */
 const combinations = deliveryStatuses.flatMap((first, index) =>
@@ -116,7 +119,10 @@ const betweenJudgementAndLock = async (statement: string, workspaceId: string, c
   expect(pausing).not.toBe(statement)
   const { running } = await db.transaction(async (trx) => {
     await trx.raw('select pg_advisory_xact_lock(4711)')
-    const bindings = { workspaceId, before: new Date(Date.now() + 86_400_000), judgedTo: '-infinity', judgedId: '', limit: 100 }
+    const before = new Date(Date.now() + 86_400_000)
+    // Every document is in a manifest.
+    const proven = { provenTo: 'infinity', provenId: 'Z' }
+    const bindings = { workspaceId, before, ...proven, judgedTo: '-infinity', judgedId: '', limit: 100 }
     const removing = Promise.allSettled([db.raw(pausing, bindings)])
     await until('retention waits', async () => (await db('pg_locks').where({ locktype: 'advisory', granted: false })).length > 0)
     await change()

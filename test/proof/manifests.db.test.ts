@@ -1,100 +1,19 @@
 import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { ulid } from 'ulid'
 import { rotateKeys } from '../../src/access/sealing-keys.ts'
-import { createReceive } from '../../src/archive/receive.ts'
-import { newId, timeOfId } from '../../src/base/ids.ts'
+import { newId } from '../../src/base/ids.ts'
 import { exportProof, proofCertificate } from '../../src/cli/proof.ts'
-import type { TargetAnswer } from '../../src/connectors/connector.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
-import { createLoadJob } from '../../src/delivery/delivery-job.ts'
-import { createErase } from '../../src/delivery/erase.ts'
-import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
-import { findJob } from '../../src/maintenance/jobs.ts'
 import { identityOf } from '../../src/proof/make-manifests.ts'
-import { dayAfter, dayOf } from '../../src/proof/manifest.ts'
+import { dayAfter } from '../../src/proof/manifest-rows.ts'
 import { createManifests } from '../../src/proof/manifests.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
-import { blocksOf } from '../docs/commands.ts'
-import type { Json } from '../support/client.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { createRoutes, firstRound, insertNumberedDocuments, receivedDocument, testConfig } from '../support/factories.ts'
+import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
-import { createMaintenanceDeps } from '../support/maintenance.ts'
-import { share } from '../support/share.ts'
 import { inShell, startAuthority } from './openssl.ts'
-
-const database = share(await createTestDatabase())
-const { db } = database
-const dayMs = 86_400_000
-
-const noWorkflows = {
-  send: async () => {},
-  findDeliveryWorkflow: async () => ({ state: 'working' as const }),
-  findBulkRetryWorkflow: async () => ({ state: 'working' as const }),
-  terminateDelivery: async () => {},
-  terminateBulkRetry: async () => {},
-}
-
-/** Runs the job as of some days from now, when the day before is over. */
-const makeManifests = async (inDays: number, variables: Record<string, string> = {}) => {
-  const now = new Date(Date.now() + inDays * dayMs)
-  const deps = createMaintenanceDeps(db, noWorkflows, testConfig(variables))
-  return findJob('make-manifests')!.run(deps, { now, signal: new AbortController().signal })
-}
-
-/** Creates a workspace whose manifests begin two days ago. Those of others are not due. */
-const arrange = async () => {
-  await db('workspaces').update({ created_at: new Date(Date.now() + 365 * dayMs) })
-  await db('manifests').delete()
-  const routes = await createRoutes(db, [{ name: 'a', connector: 'objstore' }])
-  const since = new Date(Date.now() - 2 * dayMs)
-  await db('workspaces').where({ id: routes.workspaceId }).update({ created_at: since })
-  const receive = async (docId = newId(), compId = 'data') => {
-    await createReceive(db, testConfig())(await receivedDocument(routes, { [compId]: `content of ${docId}` }, docId))
-    const { id } = await db('documents').where({ doc_id: docId }).first<{ id: string }>('id')
-    return { docId, documentId: id, day: dayOf(timeOfId(id)), destinationId: routes.destinations['a']! }
-  }
-  /** @param at the time at which the attempt is started */
-  const deliver = async (delivery: { documentId: string; destinationId: string; docId: string }, answer: TargetAnswer, at = Date.now()) => {
-    const job = (await createLoadJob(db, testConfig())({ ...delivery, ...firstRound }))!
-    const sha256 = createHash('sha256').update(`content of ${delivery.docId}`).digest('hex')
-    const result = { path: `s3://Müller/${delivery.docId}`, bytesSent: 5, sha256, sizeBytes: job.content.sizeBytes, answer }
-    const end = { id: ulid(at), operation: 'attemptDelivered', outcome: 'delivered', durationMs: 5, bytesSent: 5, result } as const
-    await createRecordAttempt(db, testConfig())(delivery, job, end)
-  }
-  const workspace = `acme/${routes.workspaceSlug}`
-  const stored = () =>
-    db('manifests')
-      .where({ workspace_id: routes.workspaceId })
-      .orderBy('manifests.day')
-      .select(['*', db.raw('manifests.day::text as day')])
-  const exportAll = async (folder: string) => {
-    const days = (await stored()).map(({ day }) => day as string)
-    for (const day of days) await exportProof(db, testConfig(), { workspace, day, folder })
-    return days
-  }
-  return { ...routes, workspace, receive, deliver, stored, exportAll, since: dayOf(since) }
-}
-
-const linesOf = async (folder: string, day: string): Promise<Json[]> =>
-  (await readFile(join(folder, `${day}.jsonl`), 'utf8'))
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-
-// The commands of the page, for the files of a test.
-const page = await readFile(new URL('../../docs/proof.md', import.meta.url), 'utf8')
-const [, verifySignatureOf, verifyStampOf, verifyChainOf, findMissing] = blocksOf(page).map(({ content }) => content) as [
-  string,
-  string,
-  string,
-  string,
-  string,
-]
-const verifySignature = (day: string) => verifySignatureOf.replaceAll('2026-11-28', day)
-const verifyStamp = (day: string, authority: string) => verifyStampOf.replaceAll('2026-11-28', day).replace('authority.pem', authority)
+import { db, makeManifests, arrange, linesOf, verifySignature, verifyStamp, verifyChainOf, findMissing } from './scene.ts'
 
 test('a real day is verified with openssl alone, and refused after one byte was changed', async () => {
   await using folder = await createFolder()
@@ -181,26 +100,6 @@ test('the chain names the digest of each day before, without a gap for days on w
   expect(own).toHaveLength(days.length + 1)
 })
 
-test('after a restore, the chain goes on and says where the database was another one', async () => {
-  await using folder = await createFolder()
-  const { workspaceId, stored, exportAll } = await arrange()
-  await makeManifests(3)
-  const lost = (await stored()).at(-1)!
-  // The state of a backup in another cluster: the last day is not there any more.
-  await db('manifests').where({ workspace_id: workspaceId, day: lost.day }).delete()
-  const last = (await stored()).at(-1)!
-  await db('manifests').where({ workspace_id: workspaceId, day: last.day }).update({ database: '7000000000000000000/00000001' })
-  await makeManifests(4)
-  const days = await exportAll(folder.path)
-  const changed = await Promise.all(days.map(async (day) => (await linesOf(folder.path, day))[0]!['database_changed']))
-  expect(changed).toEqual(days.map((day) => day === lost.day))
-  const [made] = await linesOf(folder.path, lost.day)
-  expect(made).toMatchObject({ previous: { day: last.day, sha256: last.sha256.toString('hex') } })
-  // Who has the manifest of before sees that the next one names another.
-  const [next] = await linesOf(folder.path, days.at(-1)!)
-  expect(next!['previous'].sha256).not.toBe(lost.sha256.toString('hex'))
-})
-
 test('databases are told apart, and one stays the same', async () => {
   await using other = await createTestDatabase()
   const identity = await identityOf(db)
@@ -213,69 +112,6 @@ test('databases are told apart, and one stays the same', async () => {
   await other.db.raw('drop table manifests cascade')
   await other.db.raw('alter table kept rename to manifests')
   expect(await identityOf(other.db)).not.toBe(before)
-})
-
-test('a manifest has no business data, and an erasure does not touch it', async () => {
-  await using folder = await createFolder()
-  const { receive, deliver, exportAll, workspaceId } = await arrange()
-  const document = await receive(newId(), 'Müller invoice.pdf')
-  await db('documents')
-    .where({ id: document.documentId })
-    .update({ file_name: 'Müller.pdf', description: 'Müller', erp_object_id: 'Müller' })
-  const free = { reply: '250 Müller', location: '/Müller', id: 'Müller', request_id: 'Müller', body: 'Müller', note: 'Müller' }
-  await deliver(document, { status: 250, message_id: '<m@relay.example>', ...free })
-  await makeManifests(2)
-  await createErase(db)(workspaceId, document.documentId, { type: 'system', userId: null })
-  await exportAll(folder.path)
-  const { output } = await inShell(folder.path, `cat *.jsonl`)
-  expect(output).toContain('<m@relay.example>')
-  expect(output).not.toMatch(/M(ü|\\u00fc)ller/)
-  expect(await inShell(folder.path, verifySignature(document.day))).toMatchObject({ ok: true })
-})
-
-test('a receipt of a document that was received on an earlier day is in the manifest of its own day', async () => {
-  await using folder = await createFolder()
-  const { receive, deliver, exportAll } = await arrange()
-  const document = await receive()
-  await makeManifests(2)
-  const later = Date.parse(`${document.day}T12:00:00Z`) + 3 * dayMs
-  await deliver(document, { status: 200, etag: '"late"' }, later)
-  await makeManifests(5)
-  await exportAll(folder.path)
-  const first = (await linesOf(folder.path, document.day)).find(({ document_id: id }) => id === document.documentId)
-  expect(first).toMatchObject({ type: 'document', status: 'pending', deliveries: [{ status: 'pending', receipt: null }] })
-  const [, receipt, end] = await linesOf(folder.path, dayOf(new Date(later)))
-  expect(receipt).toMatchObject({
-    type: 'receipt',
-    document_id: document.documentId,
-    kind: 'objstore',
-    receipt: { target: { etag: '"late"' } },
-  })
-  expect(end).toEqual({ type: 'end', documents: 0, receipts: 1 })
-})
-
-test('a day of several pages has each document once, and the totals of each repository', async () => {
-  await using folder = await createFolder()
-  const arranged = await arrange()
-  await insertNumberedDocuments(db, { ...arranged, connections: { archive: arranged.connections['a']! } }, 2_500, { destinations: ['a'] })
-  await makeManifests(2)
-  const days = await arranged.exportAll(folder.path)
-  const lines = (await Promise.all(days.map((day) => linesOf(folder.path, day)))).flat()
-  const ids = lines.filter(({ type }) => type === 'document').map(({ document_id: id }) => id as string)
-  expect([ids.length, new Set(ids).size]).toEqual([2_500, 2_500])
-  expect(lines.filter(({ type }) => type === 'repository')).toEqual([
-    {
-      type: 'repository',
-      repo_id: 'Z1',
-      documents: 2_500,
-      size_bytes: 12_500,
-      delivered: 0,
-      pending: 2_500,
-      retrying: 0,
-      failed: 0,
-      discarded: 0,
-    },
-  ])
 })
 
 test('an authority that refuses or answers anything else is asked again, says why, and does not stop manifests', async () => {
@@ -375,6 +211,15 @@ test('a destination gets each manifest with its parts, and a stamp that comes la
   // The other parts are not sent again.
   expect(await readFile(join(path, 'manifests', `${first}.pem`), 'utf8')).toBe('kept')
   expect(await copies()).toEqual(filesOf(['jsonl', 'p7s', 'pem', 'tsr']))
+  const { items } = await createManifests(db).list(workspaceId, { page: 1, perPage: 100 })
+  const copy = {
+    day: expect.any(String),
+    destinationId: id,
+    destinationName: expect.any(String),
+    copiedAt: expect.any(Date),
+    isStamped: true,
+  }
+  expect(items.map((each) => each.copies)).toEqual(days.map(() => [copy]))
   expect(await makeManifests(0, variables)).toMatch(/^0 manifests made, 0 stamped, 0 copied/)
   for (const day of days.slice(1)) expect(await inShell(join(path, 'manifests'), verifySignature(day))).toMatchObject({ ok: true })
 })
