@@ -19,7 +19,7 @@ import { share } from '../support/share.ts'
 
 // What the tests of manifests have in common.
 
-export const { db } = share(await createTestDatabase())
+export const { db, url } = share(await createTestDatabase())
 export const dayMs = 86_400_000
 
 const noWorkflows = {
