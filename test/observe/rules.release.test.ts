@@ -52,33 +52,6 @@ const cases: Record<string, Case> = {
     summary: 'No worker of the relay answers',
     quiet: { [`up{${worker}}`]: '1 0 1x10' },
   },
-  RelayManifestLate: {
-    fires: {
-      [`relay_manifest_late_seconds{${api}}`]: '7260x20',
-      'relay_manifest_late_seconds{job="relay-api",instance="other:8080"}': '0x20',
-    },
-    at: '15m',
-    summary: 'A day has been over for 2h 1m 0s and has no manifest',
-    quiet: { [`relay_manifest_late_seconds{${api}}`]: '6000x20' },
-  },
-  RelayManifestCopyLate: {
-    fires: { [`relay_manifest_copy_late_seconds{${api}}`]: '7260x20' },
-    at: '15m',
-    summary: 'A destination of PROOF_DESTINATIONS lacks a manifest that is 2h 1m 0s old',
-    quiet: { [`relay_manifest_copy_late_seconds{${api}}`]: '900x20' },
-  },
-  RelayHomeAltered: {
-    fires: {
-      [`relay_home_reads_total{${worker},outcome="altered"}`]: '0x5 1x20',
-      [`relay_home_reads_total{${worker},outcome="read"}`]: '0+9x25',
-    },
-    at: '10m',
-    summary: 'Contents that only their home has were found altered or missing',
-    quiet: {
-      [`relay_home_reads_total{${worker},outcome="altered"}`]: '1x25',
-      [`relay_home_reads_total{${worker},outcome="failed"}`]: '0+1x25',
-    },
-  },
   RelayProcessDown: {
     fires: { [`up{${api}}`]: '0x10', 'up{job="other",instance="other:80"}': '0x10' },
     at: '8m',
@@ -220,6 +193,33 @@ const cases: Record<string, Case> = {
     labels: { loop: 'retention' },
     summary: 'The loop retention passes objects over',
     quiet: { [`relay_passed_over_total{${worker},loop="retention"}`]: '7x60' },
+  },
+  RelayManifestLate: {
+    fires: {
+      [`relay_manifest_late_seconds{${api}}`]: '7260x20',
+      'relay_manifest_late_seconds{job="relay-api",instance="other:8080"}': '0x20',
+    },
+    at: '15m',
+    summary: 'A day has been over for 2h 1m 0s and has no manifest',
+    quiet: { [`relay_manifest_late_seconds{${api}}`]: '6000x20' },
+  },
+  RelayManifestCopyLate: {
+    fires: { [`relay_manifest_copy_late_seconds{${api}}`]: '7260x20' },
+    at: '15m',
+    summary: 'A destination of PROOF_DESTINATIONS lacks a manifest that is 2h 1m 0s old',
+    quiet: { [`relay_manifest_copy_late_seconds{${api}}`]: '900x20' },
+  },
+  RelayHomeAltered: {
+    fires: {
+      [`relay_home_reads_total{${worker},outcome="altered"}`]: '0x5 1x20',
+      [`relay_home_reads_total{${worker},outcome="read"}`]: '0+9x25',
+    },
+    at: '10m',
+    summary: 'Contents that only their home has were found altered or missing',
+    quiet: {
+      [`relay_home_reads_total{${worker},outcome="altered"}`]: '1x25',
+      [`relay_home_reads_total{${worker},outcome="failed"}`]: '0+1x25',
+    },
   },
   RelayStatisticsStale: {
     fires: { [`relay_statistics_computed_timestamp_seconds{${api}}`]: '0x30' },
