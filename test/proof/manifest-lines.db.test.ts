@@ -60,7 +60,7 @@ test('a deletion by the source is told from an update, on the day of the receipt
   const isRead = (docId: string) =>
     db('archive_documents').where({ repository_id: repositoryId, doc_id: docId }).first<{ id: string }>('id')
   const supersede = async ({ docId }: { docId: string }, ...rest: unknown[]) => {
-    const { id } = (await isRead(docId))!
+    const { id } = await isRead(docId)
     await db.transaction((trx) => supersedeDocuments(trx, id, ...(rest as ['document.deleted'])))
   }
   await supersede(updated, 'document.superseded', { replacedBy: ['a'] })
@@ -160,7 +160,7 @@ test('retention leaves what the manifest of its day does not have yet', async ()
   // The next day but one: all is older than a day, and the job that makes manifests has not run.
   const removeExpired = (days: number) =>
     createRetention(db, config).removeExpired(new Date(noon + days * dayMs), new AbortController().signal)
-  const left = async () => [
+  const left = async (): Promise<string[][]> => [
     await db('documents').where({ workspace_id: workspaceId }).whereNotNull('content_id').pluck('id'),
     await db('documents').where({ workspace_id: workspaceId }).pluck('id'),
   ]
