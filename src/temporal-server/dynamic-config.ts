@@ -17,8 +17,15 @@ export const dynamicConfig = [
   'history.visibilityTaskBatchSize=1000',
 ]
 
+/**
+ * Dynamic configuration of the server of one machine alone. By default, history keeps 128,000 workflows in memory, each for an hour after its last
+ * step: at 2 documents a second the server had 880 MiB after three quarters of an hour, and still grew. A workflow that is not in memory is read
+ * again from PostgreSQL at its next step.
+ */
+export const memoryLimits = ['history.cacheSizeBasedLimit=true', 'history.hostLevelCacheMaxSizeBytes=33554432']
+
 /** Returns settings in the form of the server's file. YAML includes JSON. */
-export const dynamicConfigFile = (settings = dynamicConfig): string =>
+export const dynamicConfigFile = (settings: readonly string[]): string =>
   JSON.stringify(
     Object.fromEntries(
       settings.map((setting) => {
@@ -28,5 +35,5 @@ export const dynamicConfigFile = (settings = dynamicConfig): string =>
     ),
   )
 
-/** Fewer collections of garbage. Measured with the development server: a fifth more documents a second. */
-export const garbageCollector = { GOGC: '400' }
+/** Fewer collections of garbage while there is little of it. Measured with the development server: a fifth more documents a second. */
+export const garbageCollector = { GOGC: '400', GOMEMLIMIT: '512MiB' }

@@ -11,7 +11,7 @@ import { backgroundNiceness, exitCodeOf, signalGroup, startProgram } from '../pr
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
 import { supervise, type Started } from '../programs/supervised.ts'
 import { serverConfiguration, services, type ServicePorts } from './configuration.ts'
-import { dynamicConfigFile, garbageCollector } from './dynamic-config.ts'
+import { dynamicConfig, dynamicConfigFile, garbageCollector, memoryLimits } from './dynamic-config.ts'
 import type { TemporalPrograms } from './find-programs.ts'
 import { forwardLog, isOfStart } from './log-lines.ts'
 import { ensureNamespace } from './namespace.ts'
@@ -70,7 +70,7 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
   const pid = await readPidFile(pidFile)
   if (pid !== undefined && (await stopOrphanedProcess({ pid, marker: configFile, timeoutMs: stopTimeoutMs })))
     say('Stopped a Temporal server that a crashed process had left running.')
-  await writeFile(dynamicConfigPath, dynamicConfigFile())
+  await writeFile(dynamicConfigPath, dynamicConfigFile([...dynamicConfig, ...memoryLimits]))
 
   let isStopping = false
   let failure: unknown
