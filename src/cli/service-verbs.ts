@@ -6,7 +6,6 @@ import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './context.ts'
 import { print, printFailure, printProgress } from './output.ts'
-import { collectStartGarbage } from './start-garbage.ts'
 import { createStopSignal } from './stop-signal.ts'
 
 /** Adds the verbs that run parts of the relay until they are stopped. */
@@ -117,7 +116,11 @@ const endWithParent = () => {
 
 /** Opens the log and, if they are configured, the traces, whose ids the log lines have. */
 const openTelemetry = async (settings: Config, format: 'json' | 'pretty', level: string = settings.RELAY_LOG_LEVEL) => {
-  const [{ openTracing }, { openLog }] = await Promise.all([import('../app/tracing/open-tracing.ts'), import('../base/log.ts')])
+  const [{ openTracing }, { openLog }, { collectStartGarbage }] = await Promise.all([
+    import('../app/tracing/open-tracing.ts'),
+    import('../base/log.ts'),
+    import('./start-garbage.ts'),
+  ])
   const tracing = await openTracing(settings, (reason) => log.warn({ reason }, 'spans were lost'))
   const log = await openLog(level, settings.RELAY_LOG_FORMAT ?? format, tracing?.logFields)
   const { unknownVariables } = settings
@@ -166,8 +169,7 @@ const runService = async (
     const service = await start({ log, tracing, signal })
     signal.removeEventListener('abort', endStart)
     try {
-      await collectStartGarbage()
-      await Promise.race([aborted(signal), ...(service.ended ? [service.ended] : [])])
+      await Promise.race([collectStartGarbage().then(() => aborted(signal)), ...(service.ended ? [service.ended] : [])])
       log.info('stopping')
       if (signal.aborted) onStop?.()
     } finally {

@@ -6,7 +6,7 @@ import { readPidFile, stopOrphanedProcess, writePidFile } from '../programs/orph
 import { isListening, stablePort } from '../programs/ports.ts'
 import { backgroundNiceness, startProgram } from '../programs/programs.ts'
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
-import { dynamicConfig, garbageCollector } from '../temporal-server/dynamic-config.ts'
+import { dynamicConfig, garbageCollector, memoryLimits } from '../temporal-server/dynamic-config.ts'
 import { findTemporal, type FindTemporalOptions } from './find-temporal.ts'
 
 export interface TemporalDevServerOptions extends FindTemporalOptions {
@@ -40,7 +40,7 @@ const argumentsOf = (port: number, uiPort: number, databaseFile: string): string
   `--ui-port=${uiPort}`,
   '--log-level=error',
   ...databaseArguments(databaseFile),
-  ...dynamicConfig.flatMap((setting) => ['--dynamic-config-value', setting]),
+  ...[...dynamicConfig, ...memoryLimits].flatMap((setting) => ['--dynamic-config-value', setting]),
   ...Object.values(searchAttributes).flatMap(({ name }) => ['--search-attribute', `${name}=Keyword`]),
 ]
 

@@ -18,7 +18,7 @@ export const dynamicConfig = [
 ]
 
 /**
- * Dynamic configuration of the server of one machine alone. By default, history keeps 128,000 workflows in memory, each for an hour after its last
+ * Dynamic configuration of the servers that are children of the relay. By default, history keeps 128,000 workflows in memory, each for an hour after its last
  * step: at 2 documents a second the server had 880 MiB after three quarters of an hour, and still grew. A workflow that is not in memory is read
  * again from PostgreSQL at its next step.
  */

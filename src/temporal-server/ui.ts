@@ -27,7 +27,7 @@ interface TemporalUiOptions {
 const answerMaxMs = 1_000
 
 /** Returns the configuration of a UI that shows everything and changes nothing: what is done to a delivery is done in the console. */
-export const uiConfiguration = (host: string, port: number, url: string, temporalAddress: string, namespace: string) => ({
+const uiConfiguration = (host: string, port: number, url: string, temporalAddress: string, namespace: string) => ({
   temporalGrpcAddress: temporalAddress,
   host,
   port,
