@@ -7,6 +7,7 @@ import type { Log } from '../base/log.ts'
 import type { Config } from '../config/config.ts'
 import { readPidFile, stopOrphanedProcess, writePidFile } from '../programs/orphaned-processes.ts'
 import { isListening, stablePort } from '../programs/ports.ts'
+import { processorWaitMs } from '../programs/processor-wait.ts'
 import { backgroundNiceness, exitCodeOf, signalGroup, startProgram } from '../programs/programs.ts'
 import { stopServer, stopTimeoutMs, waitUntilReady } from '../programs/server-process.ts'
 import { supervise, type Started } from '../programs/supervised.ts'
@@ -35,8 +36,9 @@ interface Health {
   /** Time that one call may take, and the pause after it. */
   callMaxMs: number
   pauseMs: number
-  /** Time without an answer after which it is killed. */
+  /** Time without an answer after which it is killed. What it waited for a processor does not count, up to `starvedMaxMs` in sum. */
   silentMaxMs: number
+  starvedMaxMs: number
 }
 
 interface TemporalServer {
@@ -47,7 +49,7 @@ interface TemporalServer {
   stop(): Promise<void>
 }
 
-const usualHealth: Health = { callMaxMs: 5_000, pauseMs: 2_000, silentMaxMs: 30_000 }
+const usualHealth: Health = { callMaxMs: 5_000, pauseMs: 2_000, silentMaxMs: 30_000, starvedMaxMs: 300_000 }
 const silentCallsMin = 5
 const namespaceMaxMs = 20_000
 const namespacePauseMs = 200
@@ -129,13 +131,15 @@ export const startTemporalServer = async (options: TemporalServerOptions): Promi
       }
     }
     const killIfSilent = async (end: AbortSignal): Promise<void> => {
-      for (let calls = 0, since = performance.now(); !end.aborted;) {
-        if (await answers(connection, health)) [calls, since] = [0, performance.now()]
+      const waited = () => processorWaitMs(child.pid!)
+      for (let calls = 0, since = performance.now(), waitedSince = await waited(); !end.aborted;) {
+        if (await answers(connection, health)) [calls, since, waitedSince] = [0, performance.now(), await waited()]
         else calls += 1
         if (end.aborted) return
         const silentMs = Math.round(performance.now() - since)
+        const starvedMs = Math.min((await waited()) - waitedSince, health.starvedMaxMs)
         // A machine that has slept has lost time, and no calls.
-        if (calls >= silentCallsMin && silentMs >= health.silentMaxMs) {
+        if (calls >= silentCallsMin && silentMs - starvedMs >= health.silentMaxMs) {
           log.error({ silent_ms: silentMs }, 'Temporal has stopped to answer and is killed')
           return signalGroup(child, 'SIGKILL')
         }

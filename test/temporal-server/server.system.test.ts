@@ -14,7 +14,7 @@ import { until } from '../support/until.ts'
 
 const program = fileURLToPath(new URL('misbehaving-server.mjs', import.meta.url))
 type Behaviour = 'serves' | 'silent' | 'refuses' | 'exits'
-const health = { callMaxMs: 300, pauseMs: 50, silentMaxMs: 1_000 }
+const health = { callMaxMs: 300, pauseMs: 50, silentMaxMs: 1_000, starvedMaxMs: 5_000 }
 
 /** Prepares a folder for a stand-in of the Temporal server. */
 const prepare = async (behaviour: Behaviour = 'serves') => {
