@@ -115,7 +115,12 @@ const manifest = {
   stamp_error: null,
   made_at: '2026-11-22T00:15:00.000Z',
   copies: [
-    { destination_id: exampleIds.destination, destination_name: 'Archive', copied_at: '2026-11-22T00:15:02.000Z', is_stamped: true },
+    {
+      destination_id: exampleIds.destination,
+      destination_name: names.destination,
+      copied_at: '2026-11-22T00:15:02.000Z',
+      is_stamped: true,
+    },
   ],
 }
 const receipt = {
