@@ -116,11 +116,7 @@ const endWithParent = () => {
 
 /** Opens the log and, if they are configured, the traces, whose ids the log lines have. */
 const openTelemetry = async (settings: Config, format: 'json' | 'pretty', level: string = settings.RELAY_LOG_LEVEL) => {
-  const [{ openTracing }, { openLog }, { collectStartGarbage }] = await Promise.all([
-    import('../app/tracing/open-tracing.ts'),
-    import('../base/log.ts'),
-    import('./start-garbage.ts'),
-  ])
+  const [{ openTracing }, { openLog }] = await Promise.all([import('../app/tracing/open-tracing.ts'), import('../base/log.ts')])
   const tracing = await openTracing(settings, (reason) => log.warn({ reason }, 'spans were lost'))
   const log = await openLog(level, settings.RELAY_LOG_FORMAT ?? format, tracing?.logFields)
   const { unknownVariables } = settings
@@ -156,7 +152,10 @@ const runService = async (
   start: (parts: ServiceParts) => Promise<Running & { ended?: Promise<void> }>,
 ): Promise<void> => {
   const signal = createStopSignal()
-  const { log, tracing } = await openTelemetry(settings, format, level)
+  const [{ log, tracing }, { collectStartGarbage }] = await Promise.all([
+    openTelemetry(settings, format, level),
+    import('./start-garbage.ts'),
+  ])
   const endStart = () => {
     const end = () => {
       printFailure(signal.reason, 'relay')

@@ -19,7 +19,8 @@ const startBusy = async (): Promise<ChildProcess & AsyncDisposable> => {
 
 test('a process waits while another one has its processor, and neither while it is stopped nor when it is gone', async () => {
   await using starved = await startBusy()
-  await using _other = await startBusy()
+  await using other = await startBusy()
+  expect(other.exitCode).toBeNull()
   const before = await processorWaitMs(starved.pid!)
   while ((await processorWaitMs(starved.pid!)) < before + 200) await delay(20)
   starved.kill('SIGSTOP')
