@@ -6,6 +6,7 @@ import { testConfig } from '../support/factories.ts'
 import { startScene, type Scene, type SceneWorkspace } from '../support/scene.ts'
 import { multipartBody, opaqueBytes, part, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 
 const KiB = 1024
 const bodyMaxBytes = 1024 * KiB
@@ -43,6 +44,7 @@ export const describeReferences = (name: string, openStore: () => NonNullable<Ap
     const deliver = ({ workspaceId }: SceneWorkspace) =>
       scene.db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'delivered' })
     const applyRetention = async (days: number) => {
+      await withoutManifests(scene.db)
       const removed = await createRetention(scene.db, testConfig()).removeExpired(daysFromNow(days), neverAborted)
       // Retention has dropped the partitions of today.
       await ensurePartitions(scene.db, new Date())

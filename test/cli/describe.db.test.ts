@@ -158,8 +158,8 @@ test('it says what a setting leaves out: a repository without a destination, cop
   expect(await describeWorkspace(db, copying, 'acme/prod', { lang: 'de' })).toContain('erhalten eine Kopie jedes Manifests: Hook.')
 
   await db.raw(`
-    insert into legal_holds (id, workspace_id, scope, erp_object_type, erp_object_id, reason)
-    select lpad(number::text, 26, '0'), (select workspace_id from legal_holds), 'business_object', 'BKPF', number::text, 'Audit'
+    insert into legal_holds (id, workspace_id, scope, erp_object_type, erp_object_id, reason, documents)
+    select lpad(number::text, 26, '0'), (select workspace_id from legal_holds), 'business_object', 'BKPF', number::text, 'Audit', 0
     from generate_series(1, 1000) as number
   `)
   expect(await describeIn('en')).toContain('Earlier holds that are not listed here: 1.')

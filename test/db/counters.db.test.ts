@@ -26,6 +26,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { check } from '../support/properties.ts'
 import { share } from '../support/share.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
@@ -294,6 +295,7 @@ test('retention removes the counters of attempts together with their rows and pa
       }
     }
     await foldAll(db)
+    await withoutManifests(db)
     const now = new Date(Date.now() + lastDay * dayMs)
     const { partitions } = await createRetention(db, config, { batchRows: 3 }).removeExpired(now, new AbortController().signal)
     expect(partitions).toContainEqual(expect.stringMatching(/^delivery_attempts_/))

@@ -18,6 +18,7 @@ import { createTestDatabase, databaseConfig } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { logsTo } from '../support/logs.ts'
 import { until } from '../support/until.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 
 // One object for which the work of a loop fails, beside others: the others go on, and the failure is logged with its cause and counted.
 
@@ -96,8 +97,7 @@ const failedDocument = (db: Database, { workspaceId, destinations }: Routes) =>
     .then(() => db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'failed' }))
 const later = new Date(Date.now() + 2 * dayMs)
 const retain = async ({ reports }: Scene, db: Database) => {
-  // Nothing is to be in a manifest before.
-  await db('workspaces').update({ created_at: new Date(Date.now() + 4 * dayMs) })
+  await withoutManifests(db)
   return createRetention(db, { ...config, RETENTION_DOCUMENTS_DAYS: 1 }, { onItsOwn: reports.onItsOwn }).removeExpired(later, neverAborted)
 }
 const migrationOf = async (db: Database, id: string, { workspaceId, repositoryId }: Routes) =>

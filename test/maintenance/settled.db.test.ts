@@ -17,6 +17,7 @@ import { createRoutes, receivedDocument, testConfig } from '../support/factories
 import { startHttpTarget } from '../support/http-target.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 
 // Retention takes the content, and later the rows, of documents with which nothing is left to be done.
 
@@ -40,8 +41,7 @@ const receiveFor = async (inactive: string[] = []) => {
 }
 
 const removeTwoDaysLater = async () => {
-  // Nothing is to be in a manifest before.
-  await db('workspaces').update({ created_at: new Date(Date.now() + 4 * 86_400_000) })
+  await withoutManifests(db)
   return createRetention(db, config, { batchRows: 7 }).removeExpired(new Date(Date.now() + 2 * 86_400_000), new AbortController().signal)
 }
 

@@ -11,6 +11,7 @@ import { testConfig } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { createSourceSystem, part, partOf, type SourceAnswer } from '../support/source-system.ts'
 import { until } from '../support/until.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 import { readMetric } from './metrics.ts'
 import { holdRequests, startMigration } from './migration.ts'
 
@@ -490,6 +491,7 @@ test('retention keeps a document that is nowhere else, and not one that was deli
     await source.get('D1')
     await kept('D1', 1)
     await scene.db('deliveries').where({ workspace_id: workspaceId }).update({ status: 'delivered' })
+    await withoutManifests(scene.db)
     await createRetention(scene.db, testConfig()).removeExpired(inThreeDays, new AbortController().signal)
     expect((await source.get('D1')).status).toBe(delivers ? 409 : 200)
   }

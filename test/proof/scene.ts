@@ -16,6 +16,7 @@ import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
 import { createMaintenanceDeps } from '../support/maintenance.ts'
 import { share } from '../support/share.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 
 // What the tests of manifests have in common.
 
@@ -39,7 +40,7 @@ export const makeManifests = async (inDays: number, variables: Record<string, st
 
 /** Creates a workspace whose manifests begin two days ago. Those of others are not due. */
 export const arrange = async () => {
-  await db('workspaces').update({ created_at: new Date(Date.now() + 365 * dayMs) })
+  await withoutManifests(db)
   await db('manifests').delete()
   const routes = await createRoutes(db, [{ name: 'a', connector: 'objstore' }])
   const since = new Date(Date.now() - 2 * dayMs)
