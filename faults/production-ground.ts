@@ -1,4 +1,4 @@
-// What faults/production.ts stands on: the packages, PostgreSQL, the destinations, and the commands that run on them.
+// What both forms of faults/production-main.ts stand on: the packages, PostgreSQL, the destinations, and the commands that run on them.
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { delimiter, dirname, join } from 'node:path'

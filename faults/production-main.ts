@@ -7,21 +7,24 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { withGenerated } from '../docs/generated-table.ts'
 import { createCleanUp } from './production-ground.ts'
+import { runOneMachine } from './production-machine.ts'
 import { logFolders } from './production-traffic.ts'
 import { runProduction } from './production.ts'
 import { createTranscript, transcriptMarkdown } from './transcript.ts'
 
-const usage = `script/production [--write-docs]
+const usage = `script/production [--one-machine] [--write-docs]
 
   Installs two versions of the relay from their packages, starts three API processes behind HAProxy and three workers on a cluster of
   Temporal, upgrades them under load, backs up, destroys everything, restores it, and counts what is lost. Needs PostgreSQL with
   pg_basebackup, HAProxy, Go, and npm with its cache or a registry.
 
-  --write-docs  write the transcript into docs/measurements/production.md
+  --one-machine  the form of docs/one-machine.md instead: \`relay server\` with a Temporal of its own, and one pg_dump
+  --write-docs   write the transcript into docs/measurements/production.md
 `
 
 const { values: options } = parseArgs({
   options: {
+    'one-machine': { type: 'boolean', default: false },
     'write-docs': { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -53,7 +56,8 @@ if (options.help) {
   }
   try {
     const transcript = createTranscript((line) => console.log(line))
-    const { counts, findings } = await runProduction({ folder, transcript, cleanUp, say })
+    const runForm = options['one-machine'] ? runOneMachine : runProduction
+    const { counts, findings } = await runForm({ folder, transcript, cleanUp, say })
     const missed = counts.filter(({ isMet }) => !isMet)
     console.log()
     for (const { name, value, goal, isMet } of counts) console.log(`${isMet ? 'met   ' : 'MISSED'} ${name}: ${value} (${goal})`)
@@ -67,7 +71,10 @@ if (options.help) {
       const conditions = `${new Date().toISOString().slice(0, 10)}, commit ${commit}, ${minutes} minutes, ${availableParallelism()} cores, Node.js ${process.versions.node}`
       const page = new URL('../docs/measurements/production.md', import.meta.url)
       const text = transcriptMarkdown(transcript.steps, counts, conditions)
-      await writeFile(page, withGenerated(await readFile(page, 'utf8'), 'transcript', text, 'script/production --write-docs'))
+      const [name, command] = options['one-machine']
+        ? ['one-machine', 'script/production --one-machine --write-docs']
+        : ['transcript', 'script/production --write-docs']
+      await writeFile(page, withGenerated(await readFile(page, 'utf8'), name, text, command))
     }
   } catch (thrown) {
     if (!isInterrupted) await keepLogs(folder)

@@ -60,7 +60,7 @@ export const startTraffic = async (ground: Ground, baseUrl: string): Promise<Tra
   try {
     await pause(loadedMs)
     const docIds = acknowledged().map(({ docId }) => docId)
-    await until('the first documents are delivered', () => areSettled({ query }, workspace.id, docIds))
+    await until('the first documents are delivered', () => areSettled({ query }, workspace.id, docIds), Boolean, settleLimitMs)
     const sizes = acknowledged().map(({ sizeBytes }) => sizeBytes)
     transcript.note(
       `${sizes.length} documents of ${Math.round(Math.min(...sizes) / KiB)} KiB to ${Math.round(Math.max(...sizes) / MiB)} MiB are acknowledged. The load goes on.`,

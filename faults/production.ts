@@ -1,5 +1,5 @@
 // Runs a relay as in production from its packages: three API processes behind HAProxy and three workers, a cluster of Temporal, contents in
-// files. Upgrades it under load, backs it up, destroys it, and restores it as docs/backup.md says.
+// files. Upgrades it under load, backs it up, destroys it, and restores it as docs/backup.md says. That of one machine: production-machine.ts.
 import { rm } from 'node:fs/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { nextVersion } from './build.ts'

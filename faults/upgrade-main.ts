@@ -14,7 +14,7 @@ const usage = `script/upgrade [--from REF]
 
   Starts three API processes behind HAProxy and three workers, and replaces them one by one under load. They become the working tree with
   the next patch version, and with one migration more. Meanwhile, deliveries wait in every way in which one can; in the end all of them
-  must arrive, each once.
+  must arrive, each once. For one machine, whose processes cannot be replaced one by one: script/production --one-machine.
 
   --from REF   commit or tag to upgrade from (default: the working tree). It must have the same migrations as the working tree, or fewer
 `

@@ -153,6 +153,8 @@ const upgrade = async (installation: Installation, haproxy: Haproxy, to: Build, 
   }
 }
 
+const refusedPauseMs = 1_000
+
 // What the SDK and the relay log about a workflow that the code of a worker cannot continue.
 const failedTask = /TMPRL1100|Nondeterminism|is unknown to this version/
 
@@ -225,7 +227,11 @@ export const startClients = (baseUrl: string, workspace: Workspace, load: Load) 
     }
   }
   const runSlowClient = async () => {
-    while (!stopped.signal.aborted) await load.create({ sizeBytes: 160 * 1024, signed: false, slowMs: 3_000 })
+    while (!stopped.signal.aborted) {
+      const { outcome } = await load.create({ sizeBytes: 160 * 1024, signed: false, slowMs: 3_000 })
+      // A relay that is away refuses at once.
+      if (outcome !== 'acknowledged') await pause(refusedPauseMs)
+    }
   }
   const running = Promise.all([runReader(), runReader(), ...Array.from({ length: replicas }, runSlowClient)])
   const end = async () => {

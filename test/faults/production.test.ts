@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { nextVersion } from '../../faults/build.ts'
+import { machineCommands } from '../../faults/production-machine.ts'
 import { blockName, type Block } from '../../faults/production-site.ts'
 import { backupBlocks } from '../../faults/production.ts'
 import { createTranscript, plainOutput, transcriptMarkdown } from '../../faults/transcript.ts'
@@ -24,11 +25,20 @@ test('the transcript in docs/measurements/production.md names every block of doc
   expect(named).toEqual(blocks.map((block) => `$ ${blockName(block)}`))
 })
 
+test('the transcript of one machine has the commands of docs/one-machine.md, as they stand there', async () => {
+  const { backUp, restore } = await machineCommands()
+  expect(backUp).toMatch(/^pg_dump /)
+  expect(restore).toMatch(/^pg_restore /)
+  const own = page.slice(page.indexOf('## One machine'))
+  const commands = own.split('\n').filter((line) => line.startsWith('$ ') && !line.startsWith('$ npm '))
+  expect(commands).toEqual([`$ ${backUp}`, `$ ${restore}`])
+})
+
 test('docs/measurements/production.md shows a run whose every count met its goal, without names of the machine', () => {
   const rows = page.split('\n').filter((line) => / \| (met|MISSED) \|$/.test(line))
-  expect(rows.length).toBeGreaterThan(15)
+  expect(rows.length).toBeGreaterThan(30)
   expect(rows.filter((row) => !row.endsWith('| met |'))).toEqual([])
-  for (const name of ['**lost**', '**altered**']) expect(rows).toContain(`| ${name} | 0 | 0 | met |`)
+  for (const name of ['**lost**', '**altered**', '**lost** of those before the backup']) expect(rows).toContain(`| ${name} | 0 | 0 | met |`)
   expect(page).not.toMatch(/127\.0\.0\.1:\d|\/tmp\/|\/home\/|\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b/)
 })
 
