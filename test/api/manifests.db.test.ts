@@ -39,6 +39,7 @@ test('the manifests of a workspace are listed, and their parts are downloaded by
         is_stamped: false,
         stamp_error: null,
         made_at: expect.any(String),
+        copies: [],
       },
     },
   ])
