@@ -28,7 +28,7 @@ comment on table home_contents is
   'Contents whose bytes are at a destination only. Without foreign keys to what a deleted workspace takes with it: its contents stay until the '
   'orphan sweep has removed them.';
 comment on column home_contents.path is
-  'The path of its delivery there, as deliveries.path has it.';
+  'The path of its delivery there, as deliveries.path has it; at a content server, where the path has no effect, docId/compId.';
 comment on column home_contents.digests is
   'The SHA-256 of each block of 4 MiB of the content, one after the other. What is read at the destination is compared with them.';
 comment on column home_contents.altered_since is

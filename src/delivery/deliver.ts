@@ -47,7 +47,7 @@ export interface DeliverDeps extends ConcludeDeps, CallTargetDeps {
   /** Returns a link to the content that needs no API key, or undefined if the relay's own address is not configured. */
   downloadUrl(download: LinkedDownload): string | undefined
   /** Brings back what the delivery would replace at a home. @returns why the delivery fails; undefined if it may be made */
-  saveReplaced(delivery: AttemptInput & Pick<DeliveryJob, 'path'>, signal: AbortSignal): Promise<DeliveryError | undefined>
+  saveReplaced(delivery: AttemptInput & { place: string }, signal: AbortSignal): Promise<DeliveryError | undefined>
   keyRing: KeyRing
   config: CallTargetDeps['config'] & Pick<Config, 'DELIVERY_HEARTBEAT_TIMEOUT_MS'>
 }
@@ -244,7 +244,7 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   const uploads = createUploadSeal(deps.keyRing, input)
   try {
     const isThere = (await deps.contents[job.content.store]?.placeOf?.(job.content.id)) === input.destinationId && job.location !== null
-    const obstacle = !isThere && job.replacesAtHome ? await saveReplaced(attempt) : undefined
+    const obstacle = !isThere && job.replacesAtHome !== null ? await saveReplaced(attempt, job.replacesAtHome) : undefined
     if (obstacle) return obstacle
     return await callTarget(
       deps,
@@ -273,10 +273,10 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
 }
 
 /** Brings back what the delivery would replace, within the time of an attempt. @returns why the delivery fails; undefined if it may be made */
-const saveReplaced = async ({ deps, input, job, run }: Attempt): Promise<DeliveryError | undefined> => {
+const saveReplaced = async ({ deps, input, run }: Attempt, place: string): Promise<DeliveryError | undefined> => {
   const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
   try {
-    return await deps.saveReplaced({ ...input, path: job.path }, AbortSignal.any([run.signal, timeout]))
+    return await deps.saveReplaced({ ...input, place }, AbortSignal.any([run.signal, timeout]))
   } catch (thrown) {
     run.signal.throwIfAborted()
     if (!timeout.aborted) throw thrown

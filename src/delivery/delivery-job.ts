@@ -8,7 +8,7 @@ import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
-import { hasNewerCopy, hasOtherAtHome } from './newer-copy.ts'
+import { hasNewerCopy, hasOtherAtHome, placeOf } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -31,8 +31,8 @@ export interface DeliveryJob extends TemplateDocument {
   overwrites: number
   /** Number of requests to deliver the document again. */
   again: number
-  /** True if the destination alone has the content of another document at this path, which the delivery would replace. */
-  replacesAtHome: boolean
+  /** The place at which the destination alone has the content of another document, which the delivery would replace. Null if there is none. */
+  replacesAtHome: string | null
   workspaceId: string
   /** `{userSlug}/{workspaceSlug}` */
   workspace: string
@@ -320,6 +320,13 @@ const startAttempt = `
       and status = any (:startable)
   )`
 
+const placeOfJob = placeOf({
+  kind: `job.destination ->> 'connector'`,
+  path: 'coalesce(started.path, job.path)',
+  docId: 'job."docId"',
+  compId: 'job."compId"',
+})
+
 /** Loads the delivery and starts its attempt, in one round trip. */
 const loadAndStart = createStatement<LoadedJob>(
   'load-delivery-job',
@@ -331,7 +338,7 @@ const loadAndStart = createStatement<LoadedJob>(
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
     -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
-    ${hasOtherAtHome('coalesce(started.path, job.path)')} as "replacesAtHome",
+    case when ${hasOtherAtHome(placeOfJob)} then ${placeOfJob} end as "replacesAtHome",
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

@@ -16,15 +16,22 @@ export const hasNewerCopy = (condition = '') => `exists (
       )`
 
 /**
- * SQL: true if the destination `:destinationId` alone has the content of a document other than `:documentId` at a path. The index
- * home_contents_by_path finds it.
- * @param path an expression
+ * SQL: what a document that is delivered later has in common with the one that it replaces: the path, and at a content server, on which the path
+ * has no effect, the ids.
  */
-export const hasOtherAtHome = (path: string) => `exists (
+export const placeOf = ({ kind, path, docId, compId }: Record<'kind' | 'path' | 'docId' | 'compId', string>) =>
+  `case when ${kind} = 'content-server' then ${docId} || '/' || ${compId} else ${path} end`
+
+/**
+ * SQL: true if the destination `:destinationId` alone has the content of a document other than `:documentId` at a place. The index
+ * home_contents_by_path finds it.
+ * @param place an expression
+ */
+export const hasOtherAtHome = (place: string) => `exists (
       select
       from home_contents
       join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
       where home_contents.destination_id = :destinationId
-        and lower(home_contents.path) = lower(${path})
+        and lower(home_contents.path) = lower(${place})
         and home_contents.document_id <> :documentId
     )`

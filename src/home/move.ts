@@ -9,6 +9,7 @@ import { DeliveryError } from '../connectors/connector.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import type { OnItsOwn } from '../db/on-its-own.ts'
+import { placeOf } from '../delivery/newer-copy.ts'
 import { createBlockDigests } from './blocks.ts'
 import { findDelivered, type DeliveredCopy } from './copies.ts'
 import { HomeFailure } from './failure.ts'
@@ -79,12 +80,15 @@ const judged = `
   left join deliveries on deliveries.document_id = documents.id and destination_id = :destinationId
 `
 
+const placeOfMoved = placeOf({ kind: 'connector_type', path: 'path', docId: 'documents.doc_id', compId: 'documents.comp_id' })
+
 /** SQL: gives a document the content at its home, unless it has changed since it was read there. */
 const move = `
   with document as (
-    select documents.id, content_id, path
+    select documents.id, content_id, ${placeOfMoved} as path
     from documents
     join repositories on repositories.id = repository_id
+    join destinations on destinations.id = :destinationId
     join deliveries on document_id = documents.id and destination_id = :destinationId
     where documents.id = :documentId
       and content_id = :contentId
@@ -107,7 +111,7 @@ const move = `
           and other.doc_id = documents.doc_id
           and other.id <> documents.id
           and replacing.destination_id = :destinationId
-          and replacing.path = deliveries.path
+          and (replacing.path = deliveries.path or connector_type = 'content-server')
           and replacing.attempt_id is not null
       )
     for no key update of documents

@@ -8,10 +8,11 @@ import { HomeFailure } from './failure.ts'
 interface Replacing {
   documentId: string
   destinationId: string
-  path: string
+  /** See `placeOf`. */
+  place: string
 }
 
-/** Finds the contents of other documents that a destination alone has, at the path of a delivery to it. */
+/** Finds the contents of other documents that a destination alone has, at the place of a delivery to it. */
 const findReplaced = async (db: Database, replacing: Replacing): Promise<ContentAtHome[]> => {
   const { rows } = await db.raw<{ rows: ContentAtHome[] }>(
     `
@@ -21,7 +22,7 @@ const findReplaced = async (db: Database, replacing: Replacing): Promise<Content
     from home_contents
     join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
     where home_contents.destination_id = :destinationId
-      and lower(home_contents.path) = lower(:path)
+      and lower(home_contents.path) = lower(:place)
       and home_contents.document_id <> :documentId
     order by documents.id
     `,

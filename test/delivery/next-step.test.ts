@@ -22,7 +22,7 @@ const started: DeliveryJob = {
   overtaken: false,
   overwrites: 0,
   again: 0,
-  replacesAtHome: false,
+  replacesAtHome: null,
   workspaceId: 'w',
   workspace: 'acme/invoices',
   requestId: 'r',
