@@ -98,6 +98,8 @@ const move = `
       and not ${isOnHold('documents')}
       and home_destination_id = :destinationId
       and repositories.deleted_at is null
+      -- Not changed since the content was read there.
+      and config = :config::jsonb
       and deliveries.status = 'delivered'
       and location = :location
       and receipt ->> 'sha256' = encode(:sha256::bytea, 'hex')
@@ -116,7 +118,7 @@ const move = `
       )
     for no key update of documents
     -- Whoever deletes the destination has taken it from the repository before.
-    for share of repositories
+    for share of repositories, destinations
   ), content as (
     insert into contents (id, workspace_id, store, sha256, owned_at)
     select :newId, :workspaceId, 'home', :sha256::bytea, now()
@@ -210,6 +212,7 @@ export const createMoveHome = (deps: MoveHomeDeps) => {
         location,
         digests,
         newId: newId(),
+        config: JSON.stringify(copy.destination.config),
         destinationId: copy.destination.id,
       }
       const rows = await db.transaction(async (trx) => {

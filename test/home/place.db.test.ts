@@ -1,10 +1,22 @@
+import { createConnectors } from '../../src/connectors/index.ts'
+import { testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
 import { share } from '../support/share.ts'
 import { opaqueBytes } from '../support/source-system.ts'
-import { atHome } from './folder-home.ts'
+import { atHome, createFolderHomes } from './folder-home.ts'
 import { startHomeScene } from './scene.ts'
 
-const scene = share(await startHomeScene())
+const root = share(await createFolder())
+const { find } = createConnectors(testConfig({ RELAY_DIRECTORY_ROOTS: root.path }))
+const directory = find('directory')!
+let afterRead = async () => {}
+const findConnector: typeof find = (kind) =>
+  kind === 'directory'
+    ? { ...directory, read: async (...given) => directory.read!(...given).finally(() => afterRead()) }
+    : find(kind)
+const scene = share(await startHomeScene([root.path], { findConnector }))
+const createHome = createFolderHomes(scene, root.path)
 
 // The path has no effect there: a document lies under its ids.
 test('a content server brings back what lies under the ids of a document, whatever the paths are', async () => {
@@ -27,4 +39,20 @@ test('a content server brings back what lies under the ids of a document, whatev
   } finally {
     await server.stop()
   }
+})
+
+test('a content stays if its home got another place after it was read there', async () => {
+  const [home, other] = [await createHome(), await createHome()]
+  await home.setHome()
+  const bytes = opaqueBytes(1_000)
+  await home.source.create('D1', bytes)
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+  const statuses: number[] = []
+  afterRead = async () => {
+    afterRead = async () => {}
+    statuses.push((await home.call('PATCH', `/destinations/${home.destinationId}`, { config: { path: other.folder } })).status)
+  }
+  await home.move()
+  expect([statuses, await home.storeOf('D1')]).toEqual([[200], 'postgres'])
+  expect((await home.source.get('D1')).body).toEqual(bytes)
 })
