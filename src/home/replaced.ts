@@ -31,6 +31,10 @@ const findReplaced = async (db: Database, replacing: Replacing): Promise<Content
   return rows
 }
 
+/** Returns false if the document has another content by now, or none. */
+const isOwned = async (db: Database, { documentId, contentId }: ContentAtHome): Promise<boolean> =>
+  (await db('documents').where({ id: documentId, content_id: contentId }).first('id')) !== undefined
+
 /** Releases the content of a document that the source system has replaced or deleted. @returns false if the document must keep it */
 const release = ({ db, workspaceId, documentId, contentId }: ContentAtHome & { db: Database }): Promise<boolean> =>
   db.transaction(async (trx) => {
@@ -74,6 +78,8 @@ export const createSaveReplaced =
         await bringBack(content, signal)
       } catch (thrown) {
         if (!(thrown instanceof HomeFailure)) throw thrown
+        // Another delivery to the same place has brought it back meanwhile, and may have replaced it.
+        if (!(await isOwned(db, content))) continue
         if (thrown.cause instanceof DeliveryError) return thrown.cause
         if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
         if (await release({ db, ...content })) continue

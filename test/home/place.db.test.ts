@@ -1,4 +1,8 @@
 import { createConnectors } from '../../src/connectors/index.ts'
+import { createPostgresStore } from '../../src/content/postgres.ts'
+import { createBringBack } from '../../src/home/bring-back.ts'
+import { HomeFailure } from '../../src/home/failure.ts'
+import { createSaveReplaced } from '../../src/home/replaced.ts'
 import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
 import { startOldContentServer } from '../support/old-content-server.ts'
@@ -55,4 +59,20 @@ test('a content stays if its home got another place after it was read there', as
   await home.move()
   expect([statuses, await home.storeOf('D1')]).toEqual([[200], 'postgres'])
   expect((await home.source.get('D1')).body).toEqual(bytes)
+})
+
+test.each(['gone', 'altered'] as const)('what another delivery has brought back meanwhile, and is %s since, is no obstacle', async (what) => {
+  const home = await createHome()
+  await home.setHome()
+  await atHome(home, 'D1', 1_000)
+  const writeTo = createPostgresStore(scene.db)
+  const other = createBringBack({ db: scene.db, home: scene.homeStore, writeTo })
+  const bringBack: typeof other = async (...given) => {
+    await other(...given)
+    throw new HomeFailure(what, 'another delivery was faster')
+  }
+  const replacing = { documentId: 'another', destinationId: home.destinationId, place: 'Z1/D1/data' }
+  const never = new AbortController().signal
+  expect(await createSaveReplaced({ db: scene.db, bringBack })(replacing, never)).toBeUndefined()
+  expect(await home.storeOf('D1')).toBe('postgres')
 })
