@@ -244,12 +244,18 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
   const uploads = createUploadSeal(deps.keyRing, input)
   try {
     const isThere = (await deps.contents[job.content.store]?.placeOf?.(job.content.id)) === input.destinationId && job.location !== null
-    const obstacle = !isThere && job.replacesAtHome !== null ? await saveReplaced(attempt, job.replacesAtHome) : undefined
-    if (obstacle) return obstacle
+    let timeoutMs = input.attemptTimeoutMs
+    if (!isThere && job.replacesAtHome !== null) {
+      const begunAt = Date.now()
+      const obstacle = await saveReplaced(attempt, job.replacesAtHome)
+      if (obstacle) return obstacle
+      // Both within the time of an attempt: the activity, its lease and the manifest of the day count on it.
+      timeoutMs = Math.max(1, timeoutMs - (Date.now() - begunAt))
+    }
     return await callTarget(
       deps,
       job,
-      { timeoutMs: input.attemptTimeoutMs, cancelled: run.signal },
+      { timeoutMs, cancelled: run.signal },
       async (connector, target, context) => {
         const payload = await payloadOf(attempt, connector, context.signal)
         const { sha256, sizeBytes } = payload

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createBringBack } from '../../src/home/bring-back.ts'
@@ -15,9 +17,17 @@ const root = share(await createFolder())
 const { find } = createConnectors(testConfig({ RELAY_DIRECTORY_ROOTS: root.path }))
 const directory = find('directory')!
 let afterRead = async () => {}
+let beforeDelivery = async (_signal: AbortSignal) => {}
 const findConnector: typeof find = (kind) =>
   kind === 'directory'
-    ? { ...directory, read: async (...given) => directory.read!(...given).finally(() => afterRead()) }
+    ? {
+        ...directory,
+        deliver: async (...given) => {
+          await beforeDelivery(given[2].signal)
+          return directory.deliver(...given)
+        },
+        read: async (...given) => directory.read!(...given).finally(() => afterRead()),
+      }
     : find(kind)
 const scene = share(await startHomeScene([root.path], { findConnector }))
 const createHome = createFolderHomes(scene, root.path)
@@ -75,4 +85,19 @@ test.each(['gone', 'altered'] as const)('what another delivery has brought back 
   const never = new AbortController().signal
   expect(await createSaveReplaced({ db: scene.db, bringBack })(replacing, never)).toBeUndefined()
   expect(await home.storeOf('D1')).toBe('postgres')
+})
+
+test('an attempt that brings back something first has no more time than others', async () => {
+  const home = await createHome()
+  await home.setHome()
+  await atHome(home, 'D1', 1_000)
+  await home.source.update('D1', opaqueBytes(500))
+  afterRead = () => sleep(1_500)
+  beforeDelivery = async (signal) => void (await once(signal, 'abort'))
+  const begunAt = Date.now()
+  expect(await home.deliver(2_000)).toEqual([expect.objectContaining({ errorCode: 'attempt_timeout' })])
+  expect(Date.now() - begunAt).toBeLessThan(3_000)
+  afterRead = async () => {}
+  beforeDelivery = async () => {}
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }])
 })

@@ -99,7 +99,7 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
     const setHome = (change: object = { home_destination_id: destinationId, home_after_days: 30 }) =>
       found.call('PATCH', `/repositories/${found.repositoryId}`, change)
     /** Attempts every delivery that is open. @returns the outcomes */
-    const deliver = async () => {
+    const deliver = async (attemptTimeoutMs = 60_000) => {
       const open: { documentId: string; destinationId: string }[] = await db('deliveries')
         .select('document_id as documentId', 'destination_id as destinationId')
         .where({ workspace_id: found.workspaceId })
@@ -111,7 +111,7 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
           ...each,
           policy,
           round: newId(),
-          attemptTimeoutMs: 60_000,
+          attemptTimeoutMs,
           workspace: found.name,
         })
       return inTurns(open, attempt)
