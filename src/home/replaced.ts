@@ -1,6 +1,8 @@
 import { isOnHold, shareHolds } from '../archive/legal-holds.ts'
+import { messageOf } from '../base/errors.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import type { Database } from '../db/database.ts'
+import { isOutage } from '../db/errors.ts'
 import type { BringBack, ContentAtHome } from './bring-back.ts'
 import { HomeFailure } from './failure.ts'
 
@@ -77,7 +79,10 @@ export const createSaveReplaced =
       try {
         await bringBack(content, signal)
       } catch (thrown) {
-        if (!(thrown instanceof HomeFailure)) throw thrown
+        signal.throwIfAborted()
+        if (isOutage(thrown)) throw thrown
+        if (!(thrown instanceof HomeFailure))
+          return new DeliveryError('content_unreadable', `what the delivery replaces could not be stored: ${messageOf(thrown)}`, { cause: thrown })
         // Another delivery to the same place has brought it back meanwhile, and may have replaced it.
         if (!(await isOwned(db, content))) continue
         if (thrown.cause instanceof DeliveryError) return thrown.cause

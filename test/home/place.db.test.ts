@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createConnectors } from '../../src/connectors/index.ts'
 import { createPostgresStore } from '../../src/content/postgres.ts'
@@ -99,5 +100,20 @@ test('an attempt that brings back something first has no more time than others',
   expect(Date.now() - begunAt).toBeLessThan(3_000)
   afterRead = async () => {}
   beforeDelivery = async () => {}
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+})
+
+test('a content store that is full fails the delivery, and says so', async () => {
+  const home = await createHome()
+  await home.setHome()
+  const bytes = await atHome(home, 'D1', 1_000)
+  await home.source.update('D1', opaqueBytes(500))
+  const { write } = scene.writeTo
+  scene.writeTo.write = () => Promise.reject(new Error('ENOSPC: no space left on device, write'))
+  expect(await home.deliver()).toEqual([
+    expect.objectContaining({ status: 'retrying', errorCode: 'content_unreadable', error: expect.stringMatching(/ENOSPC/) }),
+  ])
+  scene.writeTo.write = write
+  expect(await readFile(home.fileOf('D1'))).toEqual(bytes)
   expect(await home.deliver()).toEqual([{ status: 'delivered' }])
 })

@@ -153,7 +153,7 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
     await outbound.close()
     await scene.stop()
   }
-  return { ...scene, homeStore: home, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
+  return { ...scene, homeStore: home, writeTo: postgres, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
 }
 
 export type HomeScene = Awaited<ReturnType<typeof startHomeScene>>
