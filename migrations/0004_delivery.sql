@@ -327,6 +327,7 @@ create table destination_slots (
   destination_id text collate "C" not null references destinations (id) on delete cascade,
   number integer not null,
   holder text collate "C",
+  place text,
   leased_until timestamptz not null default '-infinity'::timestamptz,
   primary key (destination_id, number)
 ) with (fillfactor = 50);
@@ -334,6 +335,8 @@ comment on table destination_slots is
   'Permission for one attempt at a destination. Rows are added up to its limit of concurrent deliveries when an attempt finds too few.';
 comment on column destination_slots.holder is
   'The attempt that runs in the slot, as deliveries.attempt_id.';
+comment on column destination_slots.place is
+  'Where the attempt writes: see placeOf in src/archive/place.ts. What lies there must not leave for its home meanwhile.';
 comment on column destination_slots.leased_until is
   'A running attempt renews its lease. The slot of a lost worker becomes free when the lease has run out.';
 comment on index destination_slots_pkey is

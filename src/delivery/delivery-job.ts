@@ -1,5 +1,6 @@
 import { enrichedData } from '../archive/enriched-data.ts'
 import { metadataSelection } from '../archive/metadata.ts'
+import { placeOf } from '../archive/place.ts'
 import type { Config } from '../config/config.ts'
 import { createStatement, type Database } from '../db/database.ts'
 import { dueInMs } from '../db/due.ts'
@@ -8,7 +9,7 @@ import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
-import { hasNewerCopy, hasOtherAtHome, placeOf } from './newer-copy.ts'
+import { hasNewerCopy, hasOtherAtHome } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -241,11 +242,14 @@ const passedGate = `
       and (is_first or :isCalled)
   )`
 
+const placeOfJob = (path: string) =>
+  placeOf({ kind: `job.destination ->> 'connector'`, path, docId: 'job."docId"', compId: 'job."compId"' })
+
 /** SQL: leases a slot of the destination. An attempt that continues another one inherits its slot. */
 const leasedSlot = `
   slot as (
     update destination_slots
-    set holder = :attemptId, leased_until = now() + :leaseMs::integer * interval '1 millisecond'
+    set holder = :attemptId, place = (select ${placeOfJob('path')} from job), leased_until = now() + :leaseMs::integer * interval '1 millisecond'
     where destination_id = :destinationId
       and number = coalesce(
         (
@@ -320,12 +324,7 @@ const startAttempt = `
       and status = any (:startable)
   )`
 
-const placeOfJob = placeOf({
-  kind: `job.destination ->> 'connector'`,
-  path: 'coalesce(started.path, job.path)',
-  docId: 'job."docId"',
-  compId: 'job."compId"',
-})
+const placeNow = placeOfJob('coalesce(started.path, job.path)')
 
 /** Loads the delivery and starts its attempt, in one round trip. */
 const loadAndStart = createStatement<LoadedJob>(
@@ -338,7 +337,7 @@ const loadAndStart = createStatement<LoadedJob>(
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
     -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
-    case when ${hasOtherAtHome(placeOfJob)} then ${placeOfJob} end as "replacesAtHome",
+    case when ${hasOtherAtHome(placeNow)} then ${placeNow} end as "replacesAtHome",
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

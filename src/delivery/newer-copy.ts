@@ -16,13 +16,6 @@ export const hasNewerCopy = (condition = '') => `exists (
       )`
 
 /**
- * SQL: what a document that is delivered later has in common with the one that it replaces: the path, and at a content server, on which the path
- * has no effect, the ids.
- */
-export const placeOf = ({ kind, path, docId, compId }: Record<'kind' | 'path' | 'docId' | 'compId', string>) =>
-  `case when ${kind} = 'content-server' then ${docId} || '/' || ${compId} else ${path} end`
-
-/**
  * SQL: true if the destination `:destinationId` alone has the content of a document other than `:documentId` at a place. The index
  * home_contents_by_path finds it.
  * @param place an expression

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Metric } from 'prom-client'
 import { isOnHold, shareHolds } from '../archive/legal-holds.ts'
+import { placeOf } from '../archive/place.ts'
 import { reasonOf } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -9,7 +10,6 @@ import { DeliveryError } from '../connectors/connector.ts'
 import type { ContentStore } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import type { OnItsOwn } from '../db/on-its-own.ts'
-import { placeOf } from '../delivery/newer-copy.ts'
 import { createBlockDigests } from './blocks.ts'
 import { findDelivered, type DeliveredCopy } from './copies.ts'
 import { HomeFailure } from './failure.ts'
@@ -115,6 +115,15 @@ const move = `
           and replacing.destination_id = :destinationId
           and (replacing.path = deliveries.path or connector_type = 'content-server')
           and replacing.attempt_id is not null
+      )
+      and not exists (
+        select
+        from destination_slots
+        where destination_id = :destinationId
+          and leased_until >= now()
+          and lower(place) = lower(${placeOfMoved})
+          -- The slot of an attempt that has ended may be leased for a while.
+          and not exists (select from delivery_attempts where delivery_attempts.id = holder)
       )
     for no key update of documents
     -- Whoever deletes the destination has taken it from the repository before.

@@ -82,7 +82,9 @@ export const createSaveReplaced =
         signal.throwIfAborted()
         if (isOutage(thrown)) throw thrown
         if (!(thrown instanceof HomeFailure))
-          return new DeliveryError('content_unreadable', `what the delivery replaces could not be stored: ${messageOf(thrown)}`, { cause: thrown })
+          return new DeliveryError('content_unreadable', `what the delivery replaces could not be stored: ${messageOf(thrown)}`, {
+            cause: thrown,
+          })
         // Another delivery to the same place has brought it back meanwhile, and may have replaced it.
         if (!(await isOwned(db, content))) continue
         if (thrown.cause instanceof DeliveryError) return thrown.cause

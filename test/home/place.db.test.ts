@@ -27,7 +27,11 @@ const findConnector: typeof find = (kind) =>
           await beforeDelivery(given[2].signal)
           return directory.deliver(...given)
         },
-        read: async (...given) => directory.read!(...given).finally(() => afterRead()),
+        read: async (...given) => {
+          const found = await directory.read!(...given)
+          await afterRead()
+          return found
+        },
       }
     : find(kind)
 const scene = share(await startHomeScene([root.path], { findConnector }))
@@ -37,7 +41,10 @@ const createHome = createFolderHomes(scene, root.path)
 test('a content server brings back what lies under the ids of a document, whatever the paths are', async () => {
   const server = await startOldContentServer({})
   try {
-    const home = await scene.workspace({ connector: 'content-server', config: { url: server.url, repository: 'Z1', document_ids: 'source' } })
+    const home = await scene.workspace({
+      connector: 'content-server',
+      config: { url: server.url, repository: 'Z1', document_ids: 'source' },
+    })
     await home.setHome()
     const bytes = await atHome(home, 'D1', 3_000)
     expect((await home.call('POST', '/legal-holds', { repo_id: 'Z1', doc_id: 'D1', reason: 'Tax audit' })).status).toBe(201)
@@ -72,21 +79,24 @@ test('a content stays if its home got another place after it was read there', as
   expect((await home.source.get('D1')).body).toEqual(bytes)
 })
 
-test.each(['gone', 'altered'] as const)('what another delivery has brought back meanwhile, and is %s since, is no obstacle', async (what) => {
-  const home = await createHome()
-  await home.setHome()
-  await atHome(home, 'D1', 1_000)
-  const writeTo = createPostgresStore(scene.db)
-  const other = createBringBack({ db: scene.db, home: scene.homeStore, writeTo })
-  const bringBack: typeof other = async (...given) => {
-    await other(...given)
-    throw new HomeFailure(what, 'another delivery was faster')
-  }
-  const replacing = { documentId: 'another', destinationId: home.destinationId, place: 'Z1/D1/data' }
-  const never = new AbortController().signal
-  expect(await createSaveReplaced({ db: scene.db, bringBack })(replacing, never)).toBeUndefined()
-  expect(await home.storeOf('D1')).toBe('postgres')
-})
+test.each(['gone', 'altered'] as const)(
+  'what another delivery has brought back meanwhile, and is %s since, is no obstacle',
+  async (what) => {
+    const home = await createHome()
+    await home.setHome()
+    await atHome(home, 'D1', 1_000)
+    const writeTo = createPostgresStore(scene.db)
+    const other = createBringBack({ db: scene.db, home: scene.homeStore, writeTo })
+    const bringBack: typeof other = async (...given) => {
+      await other(...given)
+      throw new HomeFailure(what, 'another delivery was faster')
+    }
+    const replacing = { documentId: 'another', destinationId: home.destinationId, place: 'Z1/D1/data' }
+    const never = new AbortController().signal
+    expect(await createSaveReplaced({ db: scene.db, bringBack })(replacing, never)).toBeUndefined()
+    expect(await home.storeOf('D1')).toBe('postgres')
+  },
+)
 
 test('an attempt that brings back something first has no more time than others', async () => {
   const home = await createHome()
@@ -116,4 +126,21 @@ test('a content store that is full fails the delivery, and says so', async () =>
   scene.writeTo.write = write
   expect(await readFile(home.fileOf('D1'))).toEqual(bytes)
   expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+})
+
+test('a content stays while an attempt of another document with its path may replace it', async () => {
+  const home = await createHome()
+  await home.setHome()
+  const { id } = await scene.db('connections').where({ workspace_id: home.workspaceId }).first('id')
+  expect((await home.call('PATCH', `/connections/${id}`, { settings: { path_template: '{doc_id}{comp_id}' } })).status).toBe(200)
+  const bytes = opaqueBytes(200)
+  await home.source.create('D1', bytes)
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+  await home.source.create('D1d', opaqueBytes(100), { compId: 'ata' })
+  beforeDelivery = async () => {
+    beforeDelivery = async () => {}
+    await home.move()
+  }
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+  expect([await home.storeOf('D1'), (await home.source.get('D1')).body]).toEqual(['postgres', bytes])
 })
