@@ -85,7 +85,7 @@ export const createSaveReplaced =
           return new DeliveryError('content_unreadable', `what the delivery replaces could not be stored: ${messageOf(thrown)}`, {
             cause: thrown,
           })
-        // Another delivery to the same place has brought it back meanwhile, and may have replaced it.
+        // Another delivery to the same place has brought it back, and may have replaced it.
         if (!(await isOwned(db, content))) continue
         if (thrown.cause instanceof DeliveryError) return thrown.cause
         if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
