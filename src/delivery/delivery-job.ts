@@ -9,7 +9,7 @@ import type { ContentStoreKind } from '../domain/content-store.ts'
 import type { DeliveryEnd, DeliveryStatus } from '../domain/delivery-states.ts'
 import type { TemplateDocument } from '../domain/template.ts'
 import { isBehindCircuit, passesCircuit, startedAttempt } from './circuit.ts'
-import { hasNewerCopy, hasOtherAtHome } from './newer-copy.ts'
+import { hasNewerCopy, replacedAtHome } from './newer-copy.ts'
 import { addSlots, catchUpMs, intervalMs, leaseMs, limitsOf, type DestinationLimits } from './slots.ts'
 import type { DeliveryRef } from './transition.ts'
 
@@ -324,8 +324,6 @@ const startAttempt = `
       and status = any (:startable)
   )`
 
-const placeNow = placeOfJob('coalesce(started.path, job.path)')
-
 /** Loads the delivery and starts its attempt, in one round trip. */
 const loadAndStart = createStatement<LoadedJob>(
   'load-delivery-job',
@@ -337,7 +335,7 @@ const loadAndStart = createStatement<LoadedJob>(
     jsonb_build_object('maxConcurrent', job.max_concurrent, 'maxPerMinute', job.max_per_minute) as limits,
     -- An enrichment may have planned the path again until this moment.
     coalesce(started.path, job.path) as path,
-    case when ${hasOtherAtHome(placeNow)} then ${placeNow} end as "replacesAtHome",
+    ${replacedAtHome(placeOfJob('coalesce(started.path, job.path)'))} as "replacesAtHome",
     coalesce(started.attempt_id, job.attempt_id) as "attemptId", number is not null as "hasSlot",
     case when is_behind_circuit is not null then jsonb_build_object(
       'waitingFor', case when is_behind_circuit then 'circuit' else 'slot' end,

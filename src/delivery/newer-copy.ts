@@ -16,15 +16,15 @@ export const hasNewerCopy = (condition = '') => `exists (
       )`
 
 /**
- * SQL: true if the destination `:destinationId` alone has the content of a document other than `:documentId` at a place. The index
+ * SQL: the place, if the destination `:destinationId` alone has the content of a document other than `:documentId` there, or null. The index
  * home_contents_by_path finds it.
  * @param place an expression
  */
-export const hasOtherAtHome = (place: string) => `exists (
+export const replacedAtHome = (place: string) => `case when exists (
       select
       from home_contents
       join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
       where home_contents.destination_id = :destinationId
         and lower(home_contents.path) = lower(${place})
         and home_contents.document_id <> :documentId
-    )`
+    ) then ${place} end`
