@@ -96,6 +96,14 @@ export interface ByteSpan {
   end: number
 }
 
+/** Where the documents of a destination lie. */
+export interface Place {
+  /** What holds them, with the address of the target: a bucket, a drive. */
+  container: string
+  /** The beginning of their names in it: a prefix, or a folder that ends with a slash. Empty: they may be anywhere in it. */
+  prefix: string
+}
+
 /** What properties are at a kind of target, and which it accepts. */
 export interface PropertyRules {
   /** Returns why the target does not accept a name, or undefined. */
@@ -256,6 +264,8 @@ export interface Connector<Config = unknown, Credentials = unknown> {
   ): Promise<boolean>
   /** The keys of `config` that decide where documents lie at the target, of a kind that can be read. Its address is none of them. */
   placeKeys?: readonly string[]
+  /** Returns where documents lie, of a kind that can be read: two destinations may name one place. */
+  placeOf?(config: Config): Place
   /**
    * Proves that the relay can authenticate and write, and leaves nothing behind.
    * @returns a sentence that says what was tried and what it proves

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { createBlob } from './blob/index.ts'
-import type { Connector, FindConnector, PropertyRules } from './connector.ts'
+import type { Connector, FindConnector, Place, PropertyRules } from './connector.ts'
 import { contentServer } from './content-server/index.ts'
 import { createDirectory } from './directory/index.ts'
 import { createDrive } from './drive/index.ts'
@@ -94,3 +94,10 @@ export const isReadable = (kind: string): boolean => described.find(kind)?.read 
 
 /** Returns the keys of the config that decide where documents lie at a kind of destination that can be read. */
 export const placeKeysOf = (kind: string): readonly string[] => described.find(kind)?.placeKeys ?? []
+
+/** Returns where the documents of a destination lie, or undefined if they cannot be read there. @param config as it is stored */
+export const placeOfTarget = (kind: string, config: unknown): Place | undefined => {
+  const connector = described.find(kind)
+  const valid = connector?.config.safeParse(config)
+  return valid?.success ? connector?.placeOf?.(valid.data) : undefined
+}

@@ -14,6 +14,7 @@ import { circuitStates } from '../domain/circuit.ts'
 import { timestamp } from '../domain/date-range.ts'
 import { findHomeUse } from '../home/copies.ts'
 import { createProbeHome } from '../home/probe.ts'
+import { findTwin, placePath } from '../home/sole-place.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { activity, name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
@@ -149,13 +150,26 @@ const requireNoHome = async (trx: Transaction, { id, name }: Destination): Promi
 }
 
 /** @throws AppError 422 if documents whose content is at a destination only would no longer be found there */
-const requireSamePlace = async (trx: Transaction, { id, connectorType }: Destination, changed: readonly string[]): Promise<void> => {
+const requireSamePlace = ({ connectorType }: Destination, changed: readonly string[]): void => {
   const moved = placeKeysOf(connectorType)
     .map((key) => `config.${key}`)
     .filter((path) => changed.includes(path))
-  if (moved.length === 0 || !(await findHomeUse(trx, id)).hasContents) return
+  if (moved.length === 0) return
   const message = 'cannot be changed: the destination alone has the contents of documents, which the relay would no longer find there'
   throw validationFailed(moved.map((path) => ({ path, message })))
+}
+
+/** @throws AppError 422 if another destination names the same place, and one of the two is a home */
+const requireNoTwin = async (
+  trx: Transaction,
+  workspaceId: string,
+  target: Pick<Destination, 'id' | 'connectorType' | 'config'>,
+  isHome: boolean,
+): Promise<void> => {
+  const twin = await findTwin(trx, workspaceId, target, isHome)
+  if (twin === undefined) return
+  const message = `is also a place of destination ${twin}: one of the two is the home of contents, which deliveries to the other would replace`
+  throw validationFailed([{ path: placePath(target.connectorType), message }])
 }
 
 /** Ends what is sent to a destination, in the transaction that deletes it. */
@@ -204,6 +218,8 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
+        await lockRouting(trx, workspaceId)
+        await requireNoTwin(trx, workspaceId, created, false)
         await trx('destinations').insert({
           ...asColumns({ ...created, workspaceId }),
           ...destinationKind.columnsOf({ config: created.config }),
@@ -224,14 +240,19 @@ export const createDestinations = (db: Database, onDelete: readonly OnDestinatio
       actor: AuditActor,
     ): Promise<Destination> =>
       db.transaction(async (trx) => {
+        await lockRouting(trx, workspaceId)
         await lockGate(trx, id)
         await trx('destinations').select('id').where({ workspace_id: workspaceId, id }).forNoKeyUpdate()
         const current = await destinationKind.find(trx, workspaceId, id)
         const wanted = change(current)
         const changed = changedNames(current, wanted)
         if (changed.length === 0) return current
-        await requireSamePlace(trx, current, changed)
         const { name, config, credentials } = wanted
+        if (config && changed.some((path) => path.startsWith('config.'))) {
+          const { repoIds, hasContents } = await findHomeUse(trx, id)
+          if (hasContents) requireSamePlace(current, changed)
+          await requireNoTwin(trx, workspaceId, { ...current, config }, hasContents || repoIds.length > 0)
+        }
         await trx('destinations')
           .where({ id })
           .update({

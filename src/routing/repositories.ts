@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { deleteCertificatesOf } from '../access/certificates.ts'
 import { AppError } from '../base/errors.ts'
 import { newId } from '../base/ids.ts'
+import { validationFailed } from '../base/refusals.ts'
 import { isReadable } from '../connectors/index.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
@@ -9,12 +10,14 @@ import { isDuplicate } from '../db/errors.ts'
 import type { OutboxMessage } from '../db/outbox.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import { snakeCased, type CamelCasedOutput } from '../domain/casing.ts'
+import { findTwin } from '../home/sole-place.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { configuredKind, only, type ChangeOf, type Configured } from '../workspace/configured-kind.ts'
 import { activity, repositoryValues, type newRepository } from '../workspace/inputs.ts'
 import { requireDestination } from '../workspace/required-destination.ts'
 import { lockRouting } from '../workspace/workspaces.ts'
 import { deleteConnections, unlinkConnections } from './connections.ts'
+import { destinationKind } from './destinations.ts'
 import { findRemoval, removalSentence, type DeletionOptions, type Removal } from './removal.ts'
 import {
   changesUpstream,
@@ -119,8 +122,13 @@ const changedSecrets = (keyRing: KeyRing, owner: { workspaceId: string; id: stri
 const homes = { types: 'that can be read, and neither email nor webhook', isOne: isReadable }
 
 /** @throws `AppError` 422 if the home of a repository cannot keep contents. `lockRouting` keeps it from being deleted */
-const requireHome = (trx: Transaction, workspaceId: string, id: string) =>
-  requireDestination(trx, workspaceId, id, homes, 'home_destination_id')
+const requireHome = async (trx: Transaction, workspaceId: string, id: string): Promise<void> => {
+  await requireDestination(trx, workspaceId, id, homes, 'home_destination_id')
+  const twin = await findTwin(trx, workspaceId, await destinationKind.find(trx, workspaceId, id), true)
+  if (twin === undefined) return
+  const message = `cannot keep contents: deliveries to destination ${twin}, which names the same place, would replace them`
+  throw validationFailed([{ path: 'home_destination_id', message }])
+}
 
 export const createRepositories = (db: Database) => {
   /** @throws `AppError` 404 */

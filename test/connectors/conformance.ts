@@ -172,6 +172,7 @@ export const describeConnector = (rig: Rig) => {
     test('reads what it has delivered, whole and in parts, and says that a document is not there', async () => {
       const { connector } = running
       expect(connector.read === undefined).toBe(connector.placeKeys === undefined)
+      expect(connector.read === undefined).toBe(connector.placeOf === undefined)
       if (!connector.read) return
       for (const sizeBytes of [1_000, 5 * MiB + 1]) {
         const payload = largePayload(sizeBytes, { path: `R1/${sizeBytes}/data` })

@@ -1,6 +1,7 @@
 import type { Connector, PropertyRules } from '../connector.ts'
 import { certificateExpiresAt } from '../shared/client-certificate.ts'
 import type { EntraTokens } from '../shared/entra-tokens.ts'
+import { hostAndPath } from '../shared/place.ts'
 import { acceptedValue, namesLike } from '../shared/properties.ts'
 import type { PartMemory } from '../shared/upload-parts.ts'
 import { blobConfig, blobCredentials, blobExample, type BlobConfig, type BlobCredentials } from './schema.ts'
@@ -32,5 +33,6 @@ export const createBlob = (tokens: EntraTokens, memory: PartMemory): Connector<B
   updateMetadata: async (...update) => (await load()).createUpdateMetadata(tokens)(...update),
   read: async (...reading) => (await load()).createRead(tokens)(...reading),
   placeKeys: ['container', 'prefix', 'file_names'],
+  placeOf: ({ account_url, container, prefix }) => ({ container: `${hostAndPath(account_url)}/${container}`, prefix }),
   probe: async (...attempt) => (await load()).createProbe(tokens)(...attempt),
 })

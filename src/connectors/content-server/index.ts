@@ -22,6 +22,7 @@ import { withDeliveryErrors } from '../shared/errors.ts'
 import { isPermanentStatus } from '../shared/final-statuses.ts'
 import { during } from '../shared/operation.ts'
 import { withPayloadStream } from '../shared/payload-stream.ts'
+import { hostAndPath } from '../shared/place.ts'
 import { cutBytes } from '../shared/stored-bytes.ts'
 import { contentServerError, refusalOf, repositoryMissing } from './errors.ts'
 import {
@@ -49,6 +50,7 @@ export const contentServer: Connector<ContentServerConfig, ContentServerCredenti
   deliver: (payload, target, context) => attempt(target, context, (client) => deliver(client, payload, target, context)),
   read: (copy, span, target, context, take) => attempt(target, context, (client) => read(client, copy, span, target, context, take)),
   placeKeys: ['repository', 'document_ids'],
+  placeOf: ({ url, repository }) => ({ container: `${hostAndPath(url)}/${repository}`, prefix: '' }),
   probe: (target, context) => attempt(target, context, (client) => probe(client, target, context)),
 }
 

@@ -11,6 +11,7 @@ import { storeOrFind, type Found, type Refusal } from '../shared/earlier-copy.ts
 import { withDeliveryErrors } from '../shared/errors.ts'
 import { during } from '../shared/operation.ts'
 import { openPayload } from '../shared/payload-stream.ts'
+import { folderPrefix } from '../shared/place.ts'
 import { documentFile, requireSameLocation, sidecarFiles, sidecarProperties } from '../shared/properties.ts'
 import { partFileName, partFolders, targetSegments } from '../shared/target-path.ts'
 import { fileSystemError, systemCodeOf } from './errors.ts'
@@ -111,6 +112,7 @@ export const createDirectory = (grants: readonly Grant[]): Connector<DirectoryCo
         }
       }),
     placeKeys: ['path', 'file_names'],
+    placeOf: ({ path }) => ({ container: '', prefix: folderPrefix(path) }),
 
     probe: ({ config }, context) =>
       inAttempt(context, async () => {

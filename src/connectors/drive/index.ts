@@ -166,6 +166,7 @@ export const createDrive = (
         }
       }),
     placeKeys: ['folder_id'],
+    placeOf: ({ folder_id }) => ({ container: folder_id, prefix: '' }),
 
     probe: (target, context) =>
       withDrive(target, context, async (drive) => {

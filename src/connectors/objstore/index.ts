@@ -19,6 +19,12 @@ const tagProperties: PropertyRules = {
   clean: (value) => acceptedValue(value, /[^\p{L}\p{Z}\p{N}_.:/=+\-@]/gu, 256),
 }
 
+// The name of a bucket is unique in all regions of AWS.
+const storeOf = (endpoint: string | undefined) => {
+  const host = endpoint === undefined ? 'amazonaws.com' : new URL(endpoint).host
+  return /(^|[.])amazonaws[.]com([.]cn)?$/.test(host) ? 'amazonaws.com' : host
+}
+
 /**
  * Buckets of S3 and of stores with its protocol.
  * @param sessions those of the roles that the operator allows; by default, none
@@ -38,5 +44,6 @@ export const createObjstore = (
   updateMetadata: async (...update) => (await load()).createUpdateMetadata(sessions)(...update),
   read: async (...reading) => (await load()).createRead(sessions)(...reading),
   placeKeys: ['bucket', 'prefix', 'file_names'],
+  placeOf: ({ endpoint, bucket, prefix }) => ({ container: `${storeOf(endpoint)}/${bucket}`, prefix }),
   probe: async (...attempt) => (await load()).createProbe(memory, sessions)(...attempt),
 })

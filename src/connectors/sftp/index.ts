@@ -1,4 +1,5 @@
 import type { Connector } from '../connector.ts'
+import { folderPrefix } from '../shared/place.ts'
 import { sidecarProperties } from '../shared/properties.ts'
 import { sftpConfig, sftpCredentials, sftpExample, type SftpConfig, type SftpCredentials } from './schema.ts'
 
@@ -18,5 +19,7 @@ export const sftp: Connector<SftpConfig, SftpCredentials> = {
   updateMetadata: async (...update) => (await load()).updateMetadata(...update),
   read: async (...reading) => (await load()).read(...reading),
   placeKeys: ['directory', 'file_names'],
+  // Two accounts may have other folders by the same name, which only the server knows.
+  placeOf: ({ host, port, directory }) => ({ container: `${host}:${port}`, prefix: folderPrefix(directory) }),
   probe: async (...attempt) => (await load()).probe(...attempt),
 }

@@ -18,6 +18,7 @@ import { foundInPlace, storeOrFind } from '../shared/earlier-copy.ts'
 import { entraPrincipalOf, entraSecretsOf, type EntraPrincipal, type EntraTokens } from '../shared/entra-tokens.ts'
 import { toDeliveryError, withDeliveryErrors } from '../shared/errors.ts'
 import { during, withOperation } from '../shared/operation.ts'
+import { folderPrefix, hostAndPath } from '../shared/place.ts'
 import { probeContent, storedAndRemoved, type Content } from '../shared/probe-content.ts'
 import { namesLike, requireSameLocation } from '../shared/properties.ts'
 import { sendPartsInSequence } from '../shared/upload-parts.ts'
@@ -162,6 +163,10 @@ export const createTeamsite = (
         }
       }),
     placeKeys: ['document_library', 'folder'],
+    placeOf: ({ site_url, document_library, folder }) => ({
+      container: `${hostAndPath(site_url)}/${document_library}`,
+      prefix: folder && folderPrefix(folder),
+    }),
 
     probe: (target, context) =>
       withGraph(target, context, async (graph) => {

@@ -1,0 +1,53 @@
+import { placeKeysOf, placeOfTarget } from '../connectors/index.ts'
+import { overlap } from '../connectors/shared/place.ts'
+import type { Transaction } from '../db/database.ts'
+
+interface Target {
+  id: string
+  connectorType: string
+  config: unknown
+}
+
+/**
+ * Looks for another destination of the workspace that names the place of this one: a delivery to it would replace what the home alone has,
+ * without a look at it. Names of hosts and folders are compared, not what they lead to. `lockRouting` keeps other destinations as they are.
+ * @param isHome true if this one is a home, or becomes one. Otherwise only homes are looked at
+ * @returns the name of the other
+ */
+export const findTwin = async (trx: Transaction, workspaceId: string, target: Target, isHome: boolean): Promise<string | undefined> => {
+  const place = placeOfTarget(target.connectorType, target.config)
+  if (!place) return undefined
+  const { rows } = await trx.raw<{ rows: { name: string; config: unknown }[] }>(
+    `
+    select name, config
+    from destinations
+    where workspace_id = :workspaceId
+      and connector_type = :connectorType
+      and id <> :id
+      and deleted_at is null
+      and (
+        :isHome
+        or exists (
+          select
+          from repositories
+          where home_destination_id = destinations.id
+            and deleted_at is null
+        )
+        or exists (
+          select
+          from home_contents
+          where destination_id = destinations.id
+        )
+      )
+    order by id
+    `,
+    { workspaceId, connectorType: target.connectorType, id: target.id, isHome },
+  )
+  return rows.find(({ config }) => {
+    const other = placeOfTarget(target.connectorType, config)
+    return other && overlap(place, other)
+  })?.name
+}
+
+/** The setting that an error about a twin names. */
+export const placePath = (connectorType: string): string => `config.${placeKeysOf(connectorType)[0]}`
