@@ -5,7 +5,7 @@ import { insertManifest } from '../support/manifest.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
-import { openAccount, startBrowser, takeScreenshot } from './browser.ts'
+import { goTo, openAccount, startBrowser, takeScreenshot } from './browser.ts'
 import { createCheck, openConsole, testMs } from './scene.ts'
 
 const { api, database } = share(await startScene())
@@ -28,6 +28,10 @@ const createWorkspace = async () => {
   return { ...tenant, destinationId: webhook.json.data.id as string, open }
 }
 type Workspace = Awaited<ReturnType<typeof createWorkspace>>
+
+/** Records that a destination has got a manifest, without its time stamp. */
+const insertCopy = ({ id, destinationId }: Workspace, day: string) =>
+  database.db('manifest_copies').insert({ workspace_id: id, destination_id: destinationId, day, has_stamp: false })
 
 const createNotification = async ({ call, destinationId }: Workspace, name = 'Night shift'): Promise<string> => {
   const body = { name, events: ['delivery.failed', 'source.silent'], destination_id: destinationId }
@@ -78,6 +82,7 @@ test(
     const notificationId = await createNotification(workspace)
     await announce(workspace, notificationId)
     const day = await insertManifest(database.db, workspace.id)
+    await insertCopy(workspace, day)
     const subscriptionId = await createSubscription(workspace)
     await database.db('event_subscriptions').update({
       attempts: 4,
@@ -115,6 +120,28 @@ test(
       ['subscription-new', '/subscriptions/new', '#name'],
     ])
     expect(problems).toEqual([])
+  },
+  testMs,
+)
+
+test(
+  'each manifest names the destinations that have a copy, and says which copy lacks the time stamp',
+  async () => {
+    const workspace = await createWorkspace()
+    const { id, destinationId, open } = workspace
+    const [without, copied] = [await insertManifest(database.db, id), await insertManifest(database.db, id)]
+    await insertCopy(workspace, copied)
+    const { page, errors } = await open('admin')
+    await goTo(page, '/console/audit')
+    const copiesOf = (day: string) => page.locator('section:has-text("Manifests of days") tr', { hasText: day }).getByRole('cell').last()
+    await copiesOf(copied).getByText('without time stamp').waitFor()
+    expect(await copiesOf(copied).getByRole('link', { name: 'On call' }).getAttribute('href')).toBe(`destinations/${destinationId}`)
+    expect(await copiesOf(without).innerText()).toBe('–')
+    await database.db('manifest_copies').update({ has_stamp: true })
+    await page.reload()
+    await copiesOf(copied).getByRole('link', { name: 'On call' }).waitFor()
+    expect(await copiesOf(copied).innerText()).not.toContain('stamp')
+    expect(errors).toEqual([])
   },
   testMs,
 )
