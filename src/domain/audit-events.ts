@@ -15,6 +15,7 @@ export const auditEvents = {
   'destination.deleted': 'Destination',
   'destination.links_revoked': 'Destination',
   'destination.attempted': 'Destination',
+  'destination.contents_brought_back': 'Destination',
   'connection.created': 'Connection',
   'connection.updated': 'Connection',
   'connection.toggled': 'Connection',

@@ -1,3 +1,5 @@
+import { countOf } from '../base/count-of.ts'
+import { record, systemActor } from '../db/audit.ts'
 import type { Database } from '../db/database.ts'
 import type { BringBack, ContentAtHome } from './bring-back.ts'
 import { HomeFailure } from './failure.ts'
@@ -67,9 +69,27 @@ const listPage = async (
   return rows
 }
 
+/** Records what a run has brought back, also one that was stopped. */
+const recordRun = async (db: Database, { destinationId, repoId }: Given, { contents, bytes, failed }: BroughtBack): Promise<void> => {
+  if (contents === 0) return
+  const { workspaceId, name } = await db('destinations')
+    .where({ id: destinationId })
+    .first<{ workspaceId: string; name: string }>('workspace_id as workspaceId', 'name')
+  await db.transaction((trx) =>
+    record(trx, {
+      workspaceId,
+      event: 'destination.contents_brought_back',
+      subjectId: destinationId,
+      description: `${countOf(contents, 'content', 'contents')} came back from destination ${name}.`,
+      metadata: { name, repo_id: repoId ?? null, contents, bytes, failed: failed.length },
+      actor: systemActor,
+    }),
+  )
+}
+
 /**
  * Creates the function that brings back what a destination alone has. Each content is brought back by itself, so a run that was stopped goes on with
- * the next one.
+ * the next one. One audit entry records each run that has brought back something.
  */
 export const createBringAllBack =
   ({ db, bringBack, pageContents = 200 }: { db: Database; bringBack: BringBack; pageContents?: number }) =>
@@ -93,20 +113,24 @@ export const createBringAllBack =
         done.failed.push({ documentId, repoId, docId, compId, reason: thrown.message })
       }
     }
-    let page = await listPage(db, given, undefined, pageContents)
-    while (page.length > 0) {
-      const queue = [...page]
-      const work = async () => {
-        for (let next = queue.shift(); next; next = queue.shift()) {
-          signal.throwIfAborted()
-          await bring(next)
+    try {
+      let page = await listPage(db, given, undefined, pageContents)
+      while (page.length > 0) {
+        const queue = [...page]
+        const work = async () => {
+          for (let next = queue.shift(); next; next = queue.shift()) {
+            signal.throwIfAborted()
+            await bring(next)
+          }
         }
+        const ended = await Promise.allSettled(Array.from({ length: concurrentReads }, work))
+        const failure = ended.find((each) => each.status === 'rejected')
+        if (failure) throw failure.reason
+        onPage(done)
+        page = await listPage(db, given, page.at(-1), pageContents)
       }
-      const ended = await Promise.allSettled(Array.from({ length: concurrentReads }, work))
-      const failure = ended.find((each) => each.status === 'rejected')
-      if (failure) throw failure.reason
-      onPage(done)
-      page = await listPage(db, given, page.at(-1), pageContents)
+    } finally {
+      await recordRun(db, given, done)
     }
     // Another home, or this one if it is set again, looks at the documents again.
     await db.raw(

@@ -27,6 +27,7 @@ const unaudited: Record<string, string> = {
 const elsewhere: Partial<Record<AuditEvent, string>> = {
   'document_migration.started': 'the command line',
   'repository.deletions_repeated': 'the command line',
+  'destination.contents_brought_back': 'the command line',
   'member.created': 'the command line',
   'member.updated': 'the command line',
   'member.deleted': 'the command line',

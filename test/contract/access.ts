@@ -181,6 +181,7 @@ const decidedEvents = {
   'document.delivered_again': 'Document',
   'document.attempted': 'Document',
   'destination.attempted': 'Destination',
+  'destination.contents_brought_back': 'Destination',
   'enrichment.created': 'Enrichment',
   'enrichment.updated': 'Enrichment',
   'enrichment.deleted': 'Enrichment',

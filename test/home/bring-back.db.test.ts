@@ -26,6 +26,12 @@ const bringBack = (home: HomeWorkspace, options: { repoId?: string; dryRun?: boo
     ...options,
   })
 
+/** Returns what the audit log says of the runs that have brought back something from a home. */
+const recorded = async ({ destinationId }: HomeWorkspace): Promise<object[]> => {
+  const entries = scene.db('audit_logs').where({ event: 'destination.contents_brought_back', subject_id: destinationId })
+  return (await entries.orderBy('id')).map(({ metadata }) => metadata)
+}
+
 test('everything comes back from a home that is given up, and what is lost there is named', async () => {
   const home = await createHome()
   await home.setHome()
@@ -38,6 +44,7 @@ test('everything comes back from a home that is given up, and what is lost there
   await expect(bringBack(home)).rejects.toThrow('home is still the home of Z1, so contents would leave for it again.')
   await home.setHome({ home_destination_id: null })
   expect(await bringBack(home, { repoId: 'Z9' })).toEqual({ contents: 0, bytes: 0, failed: [] })
+  expect(await recorded(home)).toEqual([])
 
   await home.spoil('D2', 7)
   const first = await bringBack(home)
@@ -49,6 +56,12 @@ test('everything comes back from a home that is given up, and what is lost there
   expect(await remove()).toBe(409)
   await home.spoil('D2', 7)
   expect(await bringBack(home)).toEqual({ contents: 1, bytes: 1_000, failed: [] })
+  expect(await bringBack(home)).toEqual({ contents: 0, bytes: 0, failed: [] })
+  const all = { name: 'home', repo_id: null }
+  expect(await recorded(home)).toEqual([
+    { ...all, contents: 2, bytes: 2_000, failed: 1 },
+    { ...all, contents: 1, bytes: 1_000, failed: 0 },
+  ])
   expect(await remove()).toBe(204)
   for (const [docId, bytes] of documents) expect((await home.source.get(docId)).body).toEqual(bytes)
 })
@@ -67,6 +80,7 @@ test('a run that was stopped goes on, and contents leave again for a home that i
   const stop = new AbortController()
   const given = { destinationId: home.destinationId, repoId: undefined }
   await expect(bringAllBack(given, stop.signal, () => stop.abort(new Error('stopped')))).rejects.toThrow('stopped')
+  expect(await recorded(home)).toMatchObject([{ contents: 1, bytes: 100 }])
   expect(await bringBack(home, { dryRun: true })).toMatchObject({ contents: 2 })
   expect(await bringAllBack(given, new AbortController().signal, () => {})).toMatchObject({ contents: 2 })
   await home.setHome()
