@@ -240,20 +240,29 @@ export const createRecordAttempt =
 
 export type RecordAttempt = ReturnType<typeof createRecordAttempt>
 
-/** SQL: the slot of the attempt becomes free, or is kept for the next one of the same activity. */
+/**
+ * SQL: the slot of the attempt becomes free, or is kept for the next one of the same activity. An attempt that saw the slot free before it was
+ * leased keeps it locked until its statement ends, and is waited for.
+ */
 const returnedSlot = `
     update destination_slots
     set
       holder = case when :keepsSlot then holder end,
       leased_until = case when :keepsSlot then now() + :leaseMs::integer * interval '1 millisecond' else '-infinity' end
-    where (destination_id, number) in (
-      select destination_id, number
-      from destination_slots
-      where destination_id = :destinationId
-        and holder = :id
-      -- A slot whose lease has run out may be being taken by another attempt.
-      for update skip locked
-    )`
+    where destination_id = :destinationId
+      and holder = :id
+      and (
+        leased_until >= now()
+        or number in (
+          select number
+          from destination_slots
+          where destination_id = :destinationId
+            and holder = :id
+            and leased_until < now()
+          -- A slot whose lease has run out may be being taken by another attempt.
+          for update skip locked
+        )
+      )`
 
 /** SQL: the delivery, unless it has been delivered before, or a late worker reports an attempt that counts as lost. */
 const endedDelivery = `

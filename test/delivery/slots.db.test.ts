@@ -1,11 +1,14 @@
 import { createReceive } from '../../src/archive/receive.ts'
 import { newId } from '../../src/base/ids.ts'
+import type { Database } from '../../src/db/database.ts'
 import { createLoadJob } from '../../src/delivery/delivery-job.ts'
 import { createRecordAttempt } from '../../src/delivery/record-attempt.ts'
 import { catchUpMs, renewLease, withdrawAttempt } from '../../src/delivery/slots.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, firstRound, receivedDocument, testConfig } from '../support/factories.ts'
+import { waitsForLock } from '../support/locks.ts'
 import { share } from '../support/share.ts'
+import { until } from '../support/until.ts'
 
 // The statements by which workers share the limits of a destination. Each load stands for the start of an attempt on some worker.
 
@@ -14,15 +17,18 @@ const database = share(await createTestDatabase())
 const arrange = async (config: object) => {
   const { db } = database
   const workerConfig = testConfig()
-  const [load, recordAttempt] = [createLoadJob(db, workerConfig), createRecordAttempt(db, workerConfig)]
+  const recordAttempt = createRecordAttempt(db, workerConfig)
   const routes = await createRoutes(db, [{ name: 'archive', config }])
   const destinationId = routes.destinations['archive']!
-  /** Receives a document and starts an attempt. @returns the attempt, or undefined if it got no slot */
-  const start = async () => {
+  /** Receives a document and starts an attempt. @param on the connection that starts it @returns the attempt, or undefined if it got no slot */
+  const start = async (on: Database = db) => {
     const { messages } = await createReceive(db, workerConfig)(await receivedDocument(routes, { data: 'hello' }))
     const delivery = { documentId: messages[0]!.input.documentId, destinationId }
     const attemptId = newId()
-    const job = (await load({ ...delivery, ...firstRound }, { attemptId, continues: undefined, hasPlace: true, isCalled: true }))!
+    const job = (await createLoadJob(on, workerConfig)(
+      { ...delivery, ...firstRound },
+      { attemptId, continues: undefined, hasPlace: true, isCalled: true },
+    ))!
     expect([job.attemptId, job.hasSlot]).toEqual(job.hasSlot ? [attemptId, true] : [null, false])
     if (!job.hasSlot) return undefined
     return {
@@ -84,6 +90,31 @@ describe('the slots of a destination', () => {
     await lost.record()
     expect(await start()).toBeUndefined()
   })
+})
+
+test('an attempt returns its slot, although another one that started at the same time has locked it', async () => {
+  const { db, destinationId, start } = await arrange({ max_concurrent_deliveries: 1, max_deliveries_per_minute: 60_000 })
+  const slot = () => db('destination_slots').where({ destination_id: destinationId })
+  const first = (await start())!
+  const lease = (await slot().first('holder', 'leased_until'))!
+  await slot().update({ holder: null, leased_until: '-infinity' })
+
+  // The other one finds the slot free, waits for the gate, and locks the slot after the first one has taken it.
+  const [gate, other] = [await db.transaction(), await db.transaction()]
+  await gate('destination_gates').where({ destination_id: destinationId }).forUpdate().first()
+  const refused = start(other)
+  await until('the other attempt waits for the gate', () => waitsForLock(db))
+  await slot().update(lease)
+  await gate.commit()
+  expect(await refused).toBeUndefined()
+  const free = db('destination_slots').where({ destination_id: destinationId }).forUpdate().skipLocked()
+  expect(await free).toEqual([])
+
+  const recorded = first.record()
+  await Promise.race([recorded, until('the first attempt waits for its slot', () => waitsForLock(db))])
+  await other.commit()
+  await recorded
+  expect(await slot()).toMatchObject([{ holder: null }])
 })
 
 describe('the deliveries per minute of a destination', () => {
