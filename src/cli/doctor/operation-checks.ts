@@ -10,6 +10,7 @@ import type { Database } from '../../db/database.ts'
 import { requireSchema, TooOldError } from '../../db/migrations.ts'
 import { requireServer } from '../../db/require-server.ts'
 import { countOverdue, maxCountedOverdue } from '../../delivery/overdue.ts'
+import { listTwins } from '../../home/sole-place.ts'
 import { maintenanceJobs } from '../../maintenance/jobs.ts'
 import { readFreeBytes } from '../../observe/metrics.ts'
 import { ForwardProxyError } from '../../security/forward-proxy.ts'
@@ -226,6 +227,16 @@ export const operationChecks: readonly Check[] = [
     find: async ({ db }) => {
       const failing = await listFailingDestinations(db)
       return failing.length === 0 ? 'none is failing' : [`${failing.length} are failing: ${listed(failing)}.`]
+    },
+  },
+  {
+    name: 'homes',
+    urgency: 'loses',
+    needs: ['schema'],
+    remedy: 'Give the other destination another bucket or folder: a delivery there replaces what only the home has.',
+    find: async ({ db }) => {
+      const twins = await listTwins(db)
+      return twins.length === 0 ? 'no other destination names the place of one' : twins
     },
   },
   {

@@ -20,6 +20,23 @@ const examine = async (fill = 1) => {
   return (name: string) => findings.find((finding) => finding.name === name)!
 }
 
+test('doctor finds destinations of different workspaces that name one place, if one of them is a home', async () => {
+  const { db } = database
+  const folder = (path: string) => [{ name: path, connector: 'directory', config: { path } }]
+  const home = await createRoutes(db, folder('/srv/archive'))
+  const others = await Promise.all(['/srv/archive/', '/srv/Archive/in', '/srv/archive-2'].map((path) => createRoutes(db, folder(path))))
+  const free = { status: 'ok', message: 'no other destination names the place of one' }
+  expect((await examine())('homes')).toMatchObject(free)
+  await db('repositories').where({ id: home.repositoryId }).update({ home_destination_id: home.destinations['/srv/archive'] })
+  const [same, inside] = others.map(({ workspaceSlug, destinations }) => `acme/${workspaceSlug} ${Object.keys(destinations)[0]}`)
+  expect((await examine())('homes')).toMatchObject({
+    status: 'warning',
+    warnings: [`acme/${home.workspaceSlug} /srv/archive is a home of contents, and its place is also that of ${same}, ${inside}.`],
+  })
+  await db('repositories').where({ id: home.repositoryId }).update({ home_destination_id: null })
+  expect((await examine())('homes')).toMatchObject(free)
+})
+
 test('doctor finds failing destinations, failed documents and credentials that no key opens', async () => {
   const { db } = database
   const { workspaceId, repositoryId, repoId, destinations } = await createRoutes(db, [{ name: 'archive' }, { name: 'dms' }])
