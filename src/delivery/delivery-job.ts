@@ -26,7 +26,7 @@ export interface DeliveryJob extends TemplateDocument {
   location: string | null
   /** True if the source system has replaced or deleted the document. */
   superseded: boolean
-  /** True if a newer document has been delivered to the same path. */
+  /** True if a newer document has been delivered to the same place. See `placeOf`. */
   overtaken: boolean
   /** Times that an older document may have overwritten this one at its path. */
   overwrites: number

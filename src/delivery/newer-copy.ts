@@ -1,17 +1,30 @@
+import { placeOf } from '../archive/place.ts'
+
+const at = (table: string, document: string) =>
+  placeOf({ kind: 'connector_type', path: `${table}.path`, docId: `${document}.doc_id`, compId: `${document}.comp_id` })
+
 /**
- * SQL: true if a newer document has a delivery to the same path of the destination. The index documents_by_doc_id finds the newer ones.
- * @param condition on that delivery, which is called `replacing`
+ * SQL: joins to `documents` and `deliveries` the `newer` documents and their deliveries (`replacing`) to the same place of the destination, whose
+ * `connector_type` must be known. The index documents_by_doc_id finds them.
  */
-export const hasNewerCopy = (condition = '') => `exists (
-        select
-        from documents as newer
-        join deliveries as replacing on replacing.document_id = newer.id
-        where newer.workspace_id = documents.workspace_id
+export const newerCopies = {
+  tables: 'documents as newer join deliveries as replacing on replacing.document_id = newer.id',
+  condition: `newer.workspace_id = documents.workspace_id
           and newer.repo_id = documents.repo_id
           and newer.doc_id = documents.doc_id
           and newer.id > documents.id
           and replacing.destination_id = deliveries.destination_id
-          and replacing.path = deliveries.path
+          and ${at('replacing', 'newer')} = ${at('deliveries', 'documents')}`,
+}
+
+/**
+ * SQL: true if a newer document has a delivery to the same place.
+ * @param condition on that delivery, which is called `replacing`
+ */
+export const hasNewerCopy = (condition = '') => `exists (
+        select
+        from ${newerCopies.tables}
+        where ${newerCopies.condition}
           ${condition}
       )`
 

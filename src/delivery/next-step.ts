@@ -40,7 +40,7 @@ export type Step =
   | { step: 'waitInLine' }
   /** Another run of this activity has started an attempt. */
   | { step: 'giveWay' }
-  /** A newer document has been delivered to the same path. */
+  /** A newer document has been delivered to the same place. */
   | { step: 'recordSuperseded' }
   /** @param savedUpload the upload to continue, sealed */
   | { step: 'send'; savedUpload: string | undefined }

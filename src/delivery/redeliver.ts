@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { record, type AuditActor } from '../db/audit.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { transitions } from '../domain/delivery-states.ts'
+import { newerCopies } from './newer-copy.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // A document is delivered again as a new revision, with a document workflow of its own, if its delivered bytes are no longer right, or on request.
@@ -77,7 +78,7 @@ interface NewerDocument {
 }
 
 /**
- * Handles a superseded document that has arrived at its path, perhaps on top of a newer one. The newest document that had been delivered
+ * Handles a superseded document that has arrived at its place, perhaps on top of a newer one. The newest document that had been delivered
  * there is delivered again. An attempt of a newer document that is under way repeats itself, because its `overwrites` has changed.
  * Safe to repeat.
  */
@@ -108,22 +109,16 @@ export const createRedeliverNewer =
 
 export type RedeliverNewer = ReturnType<typeof createRedeliverNewer>
 
-/** Locks the newer documents with a delivery to the same path, in the order of their ids. The record of an attempt also locks its document. */
+/** Locks the newer documents with a delivery to the same place, in the order of their ids. The record of an attempt also locks its document. */
 const lockNewer = async (trx: Transaction, { documentId, destinationId }: DeliveryRef): Promise<NewerDocument[]> => {
   const { rows } = await trx.raw<{ rows: NewerDocument[] }>(
     `
     select newer.id, newer.revision
     from deliveries
     join documents on documents.id = deliveries.document_id
-    join documents as newer
-      on newer.workspace_id = documents.workspace_id
-      and newer.repo_id = documents.repo_id
-      and newer.doc_id = documents.doc_id
-      and newer.id > documents.id
-    join deliveries as newer_delivery
-      on newer_delivery.document_id = newer.id
-      and newer_delivery.destination_id = deliveries.destination_id
-      and newer_delivery.path = deliveries.path
+    join destinations on destinations.id = deliveries.destination_id
+    join ${newerCopies.tables}
+      on ${newerCopies.condition}
     where deliveries.document_id = :documentId
       and deliveries.destination_id = :destinationId
     order by newer.id
