@@ -202,6 +202,7 @@ test('a signed description is verified by openssl, and refused after one changed
       `${path}.p7s`,
       '-content',
       path,
+      '-nointern',
       '-certfile',
       `${path}.pem`,
       '-CAfile',

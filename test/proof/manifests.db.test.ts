@@ -61,6 +61,28 @@ test('a real day is verified with openssl alone, and refused after one byte was 
   })
 })
 
+test('a manifest that somebody else has signed is refused, also if an authority that the machine trusts has issued the certificate', async () => {
+  await using folder = await createFolder()
+  const { receive, exportAll } = await arrange()
+  const { day } = await receive()
+  await makeManifests(2)
+  await exportAll(folder.path)
+  await writeFile(join(folder.path, 'kept.pem'), await proofCertificate(db, testConfig()))
+  const verify = () => inShell(folder.path, `SSL_CERT_DIR=$PWD/trusted ${verifySignature(day, 'kept.pem')}`)
+  expect(await verify()).toMatchObject({ ok: true })
+  const forged = await inShell(
+    folder.path,
+    `set -e; openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 30 -subj /CN=CA
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout other.key -out other.csr -subj /CN=other
+    openssl x509 -req -in other.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 30 -out other.pem
+    mkdir trusted; cp ca.pem trusted/$(openssl x509 -hash -noout -in ca.pem).0
+    sed -i s/delivered/discarded/ ${day}.jsonl; cp other.pem ${day}.pem
+    openssl cms -sign -binary -in ${day}.jsonl -signer other.pem -inkey other.key -outform DER -out ${day}.p7s`,
+  )
+  expect(forged).toMatchObject({ ok: true })
+  expect(await verify()).toMatchObject({ ok: false, output: expect.stringMatching(/signer certificate not found/i) })
+})
+
 test('a document that is missing here is found by a join with a list of the source system', async () => {
   await using folder = await createFolder()
   const { receive, exportAll } = await arrange()

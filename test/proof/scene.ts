@@ -87,7 +87,9 @@ const [, verifySignatureOf, verifyStampOf, verifyChainOf, findMissing] = blocksO
   string,
   string,
 ]
-export const verifySignature = (day: string) => verifySignatureOf.replaceAll('2026-11-28', day)
+/** @param certificate the one that the auditor has kept */
+export const verifySignature = (day: string, certificate = `${day}.pem`) =>
+  verifySignatureOf.replaceAll('2026-11-28', day).replaceAll('relay.pem', certificate)
 export const verifyStamp = (day: string, authority: string) =>
   verifyStampOf.replaceAll('2026-11-28', day).replace('authority.pem', authority)
 export { findMissing, verifyChainOf }
