@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto'
-import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { rotateKeys } from '../../src/access/sealing-keys.ts'
 import { newId } from '../../src/base/ids.ts'
 import { exportProof, proofCertificate } from '../../src/cli/proof.ts'
 import { credentialsOwner } from '../../src/connectors/target.ts'
 import { identityOf } from '../../src/proof/make-manifests.ts'
-import { dayAfter } from '../../src/proof/manifest-rows.ts'
+import { dayAfter, dayOf } from '../../src/proof/manifest-rows.ts'
 import { createManifests } from '../../src/proof/manifests.ts'
 import { createKeyRing } from '../../src/security/seal.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'
 import { inShell, startAuthority } from './openssl.ts'
-import { db, makeManifests, arrange, linesOf, verifySignature, verifyStamp, verifyChainOf, findMissing } from './scene.ts'
+import { db, dayMs, makeManifests, arrange, linesOf, verifySignature, verifyStamp, verifyChainOf, findMissing } from './scene.ts'
 
 test('a real day is verified with openssl alone, and refused after one byte was changed', async () => {
   await using folder = await createFolder()
@@ -88,10 +88,33 @@ test('a document that is missing here is found by a join with a list of the sour
   const { receive, exportAll } = await arrange()
   const docIds: string[] = []
   for (let count = 0; count < 5; count += 1) docIds.push((await receive()).docId)
+  const [first] = docIds as [string]
+  const replaced = await receive()
   await makeManifests(2)
+  // It is deleted on a later day, and what the source system has created again under its docId is lost.
+  const at = new Date(Date.parse(replaced.day) + 2.5 * dayMs)
+  await db('documents').where({ id: replaced.documentId }).update({ superseded_at: at, superseded_by: 'delete' })
+  await makeManifests(4)
   await exportAll(folder.path)
-  await writeFile(join(folder.path, 'toa01.txt'), [...docIds, 'LOST'].toSorted().join('\n') + '\n')
-  expect(await inShell(folder.path, findMissing)).toEqual({ ok: true, output: 'LOST\n' })
+  await rm(join(folder.path, `${replaced.day}.jsonl`))
+  expect((await linesOf(folder.path, dayOf(at))).map(({ type }) => type)).toContain('superseded')
+  const listed = async (lines: string[]) => {
+    await writeFile(join(folder.path, 'toa01.txt'), lines.join(''))
+    return inShell(folder.path, findMissing)
+  }
+  expect(await listed([`Z1 ${replaced.docId}\n`])).toEqual({ ok: true, output: `Z1 ${replaced.docId}\n` })
+
+  await rm(folder.path, { recursive: true })
+  await exportAll(folder.path)
+  const lines = [...docIds, 'LOST'].map((docId) => `Z1 ${docId}\n`)
+  const lost = { ok: true, output: 'Z1 LOST\n' }
+  expect(await listed(lines)).toEqual(lost)
+  // A document is linked to two business objects; a table is exported in its own order, with blanks, and from Windows.
+  expect(await listed([...lines, ...lines].toReversed())).toEqual(lost)
+  expect(await listed(lines.map((line) => ` ${line.trim().replace(' ', '   ')}   \r\n`))).toEqual(lost)
+  expect(await listed(lines.map((line) => line.replace(' ', '\t')))).toEqual(lost)
+  // Another repository has it.
+  expect(await listed([`Z2 ${first}\n`])).toEqual({ ok: true, output: `Z2 ${first}\n` })
 })
 
 test('the chain names the digest of each day before, without a gap for days on which nothing ran, and several runs at a time make each day once', async () => {
