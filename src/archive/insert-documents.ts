@@ -35,6 +35,8 @@ export interface Insert {
   wait_seconds: number
   /** The lowest of the ids of the documents. */
   first_id: string
+  /** The day (UTC) of that id. */
+  first_on: string
   kept_documents: number
   /** Day of the captured request, if its body refers to the contents. */
   captured_on: string | null
@@ -63,6 +65,8 @@ export interface InsertOutcome {
   atOnce: boolean
   /** The newest document of the same docId, if its id is later than those of the documents. Nothing was inserted then. */
   later: string | null
+  /** The last day (UTC) whose manifest is made, unless the documents are of a later one. Nothing was inserted then. */
+  closedOn: string | null
   /** What was told about the docId before, unless the insert takes it already. Nothing was inserted then. */
   early: EarlyMetadata | null
 }
@@ -142,7 +146,7 @@ const request = `
   from jsonb_to_recordset(:requests::jsonb) as request (
     n integer, mode text, archive_document_id text, workspace_id text, repository_id text, repo_id text, doc_id text, doc_prot text,
     erp_object_type text, erp_object_id text, ar_object text, file_name text, description text, early_at text, origin text, created_at timestamptz, modified_at timestamptz, received_at timestamptz, request_id text, traceparent text,
-    enrichments jsonb, wait_seconds integer, first_id text, kept_documents bigint, captured_on date,
+    enrichments jsonb, wait_seconds integer, first_id text, first_on date, kept_documents bigint, captured_on date,
     documents jsonb, deliveries jsonb, contents jsonb, capture jsonb, bodies jsonb)`
 
 // Of several documents at one path, the one with the last id wins. Processes give ids by their own clocks, and one may be ahead. What was told
@@ -164,7 +168,13 @@ const later = `
       and documents.repo_id = request.repo_id
       and documents.workspace_id || '' = request.workspace_id
       and documents.id >= request.first_id
-  ) as id
+  ) as id, (
+    -- By a clock that is late: a manifest that is made gets no more documents.
+    select max(day)::text
+    from manifests
+    where manifests.workspace_id = request.workspace_id
+      and day >= first_on
+  ) as closed_on
   from request`
 
 // Concurrent creates of one docId wait for each other at the unique index, up to lock_timeout. The first commit wins. All statements insert
@@ -177,6 +187,7 @@ const created = `
   where mode = 'create'
     and later.id is null
     and early is null
+    and closed_on is null
   order by repository_id, doc_id, n
   on conflict (repository_id, doc_id) where deleted_at is null do nothing
   returning id`
@@ -191,6 +202,7 @@ const updated = `
     and archive_documents.id = archive_document_id
     and later.id is null
     and early is null
+    and closed_on is null
   returning archive_documents.id`
 
 // A document that is not kept has no archive document, and still must not use the docId of one that was kept.
@@ -200,6 +212,7 @@ const discarded = `
   join later using (n)
   where mode = 'discard'
     and early is null
+    and closed_on is null
     and not exists (
       select
       from archive_documents
@@ -364,7 +377,7 @@ const createInsertStatement = (parts: Part[]) => {
     `insert ${parts.join()}`,
     `
     with ${used.map(([name, sql]) => `${name} as (${sql})`).join(', ')}
-    select n, n in (select n from taken) as inserted, at_once as "atOnce", later.id as later, early
+    select n, n in (select n from taken) as inserted, at_once as "atOnce", later.id as later, early, closed_on as "closedOn"
     from request
     join later using (n)
     join turn using (workspace_id)

@@ -1,4 +1,4 @@
-import { newId, newIdAfter } from '../base/ids.ts'
+import { idPrefixAt, newId, newIdAfter, timeOfId } from '../base/ids.ts'
 import { capturedOnOf, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
 import { createBatches } from '../db/batches.ts'
@@ -125,6 +125,20 @@ const planDocument = (
   return { documentId, component, contentType, carriedOver, deliveries, status, message, isEnriched }
 }
 
+const dayMs = 86_400_000
+
+/**
+ * Returns when a document was received, at most a day before its id: its upload may have lasted for longer, or have ended after the clock was set back.
+ * The manifest of a day finds its documents by both.
+ */
+const receivedBefore = (id: string, receivedAt: Date): Date => {
+  const idAt = timeOfId(id).getTime()
+  return new Date(Math.min(idAt, Math.max(idAt - dayMs, receivedAt.getTime())))
+}
+
+/** Returns an id before which are those of a day and of the days before. */
+const lastIdOf = (day: string): string => idPrefixAt(new Date(Date.parse(day) + dayMs)).padEnd(26, '0')
+
 /** Returns how long the deliveries of a document wait for business data, in seconds. */
 const waitOf = ({ enrichments }: Pick<ReceivedDocument['repository'], 'enrichments'>): number =>
   Math.max(0, ...enrichments.map(({ waitSeconds }) => waitSeconds))
@@ -160,6 +174,7 @@ const planInsert = (
       path,
     })),
   )
+  const firstId = documents.map(({ id }) => id).toSorted()[0] ?? nextId(after)
   const insert: Insert = {
     mode,
     archive_document_id: archiveDocumentId,
@@ -173,12 +188,13 @@ const planInsert = (
     origin: upstream ? 'upstream' : 'source',
     created_at: upstream?.createdAt ?? receivedAt,
     modified_at: upstream?.modifiedAt ?? receivedAt,
-    received_at: receivedAt,
+    received_at: receivedBefore(firstId, receivedAt),
     request_id: requestId,
     traceparent,
     enrichments: repository.enrichments.map(({ id, waitSeconds, lateDays }) => ({ id, wait_seconds: waitSeconds, late_days: lateDays })),
     wait_seconds: waitOf(repository),
-    first_id: documents.map(({ id }) => id).toSorted()[0] ?? nextId(after),
+    first_id: firstId,
+    first_on: timeOfId(firstId).toISOString().slice(0, 10),
     kept_documents: documents.filter((document) => document.content_id !== null).length,
     captured_on: capturedOnOf(capture),
     documents,
@@ -195,7 +211,7 @@ const planInsert = (
  * waits, the caller should do so earlier, by the returned messages.
  * @param write writes an insert, by itself or together with others
  * @param carriedOver one entry per component
- * @param after the newest document of the same docId, if it comes from a process whose clock is ahead
+ * @param after an id that those of the documents must follow: of the same docId, from a process whose clock is ahead, or of a day that is closed
  */
 export const insertDocuments = async (
   write: (insert: Insert) => Promise<InsertOutcome>,
@@ -206,7 +222,8 @@ export const insertDocuments = async (
   after?: string,
 ): Promise<Inserted> => {
   const { plans, insert } = planInsert(target, received, carriedOver, config, after)
-  const { inserted, atOnce, later, early } = await write(insert)
+  const { inserted, atOnce, later, early, closedOn } = await write(insert)
+  if (!inserted && closedOn !== null) return insertDocuments(write, target, received, carriedOver, config, lastIdOf(closedOn))
   if (!inserted && later !== null) return insertDocuments(write, target, received, carriedOver, config, later)
   if (!inserted && early !== null) {
     const { changedAt, ...told } = early

@@ -146,11 +146,20 @@ describe('retention', () => {
     expect(await oldestAges(compliant, 2_000)).toMatchObject({ audit_logs: 1_857, captured_requests: null })
   })
 
+  /** Has documents received on day 0. */
+  const agedTo0 = async (documents: { documentId: string }[]) => {
+    const ids = documents.map(({ documentId }) => documentId)
+    await database
+      .db('documents')
+      .whereIn('id', ids)
+      .update({ received_at: dayAt(0) })
+  }
   /** Receives a document on day 0 and gives its two deliveries these statuses. @returns its id */
   const receiveDocument = async (routes: Awaited<ReturnType<typeof createRoutes>>, statuses: [string, string], docId?: string) => {
     const { db } = database
     const document = await receivedDocument(routes, { data: 'hello' }, docId)
     const { documents } = await createReceive(db, config)({ ...document, receivedAt: dayAt(0) })
+    await agedTo0(documents)
     const { documentId } = documents[0]!
     for (const [index, name] of ['a', 'b'].entries()) {
       const key = { document_id: documentId, destination_id: routes.destinations[name] }
@@ -179,7 +188,7 @@ describe('retention', () => {
       .where({ id: documents.recent })
       .update({ received_at: dayAt(10) })
     const passedOver = await receivedDocument(routes, { note: 'passed over by the filter' })
-    await createReceive(db, config)({ ...passedOver, receivedAt: dayAt(0) })
+    await agedTo0((await createReceive(db, config)(passedOver)).documents)
     const contentId = await db('documents').where({ id: documents.delivered }).first('content_id')
 
     expect((await retention().removeExpired(dayAt(31), neverAborted)).contents).toBeGreaterThanOrEqual(5)
@@ -232,7 +241,9 @@ describe('retention', () => {
     // An older version of D2 is still held: when it is released, it must find the newer one.
     const held = await receiveDocument(routes, ['delivered', 'held'], 'D2')
     const update = { ...(await receivedDocument(routes, { data: 'newer' }, 'D2')), receivedAt: dayAt(0), whole: true }
-    const newer = (await createUpdate(db, config)(update)).documents[0]!.documentId
+    const updated = await createUpdate(db, config)(update)
+    await agedTo0(updated.documents)
+    const newer = updated.documents[0]!.documentId
     await db('deliveries').where({ document_id: newer }).update({ status: 'delivered' })
 
     const rowsOf = (table: string, column: string) => db(table).where({ workspace_id: routes.workspaceId }).orderBy(column).pluck(column)
