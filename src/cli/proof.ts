@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { createWriteStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { mkdir, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { AppError, messageOf, UserError } from '../base/errors.ts'
@@ -9,7 +9,7 @@ import { createStores } from '../content/configured-stores.ts'
 import type { Database } from '../db/database.ts'
 import { createInstallation } from '../db/installation.ts'
 import { allOf } from '../db/page.ts'
-import { createManifests, partsOf, type Manifest } from '../proof/manifests.ts'
+import { createManifests, partsOf, type Manifest, type ManifestPart } from '../proof/manifests.ts'
 import { openProofKey } from '../proof/proof-key.ts'
 import { createKeyRing } from '../security/seal.ts'
 import { findWorkspace } from '../workspace/administration.ts'
@@ -24,7 +24,8 @@ interface Exported {
 
 /**
  * `relay proof export`: writes the manifest of a day, its signature, its certificate and its time stamp into a folder.
- * @throws `UserError` if there is none, a file exists, or what is stored is not what was signed
+ * A file that exists with the same bytes stays, so that a time stamp is added by a repetition. A failure leaves no file that it has written.
+ * @throws `UserError` if there is none, a file exists with other bytes, or what is stored is not what was signed
  */
 export const exportProof = async (
   db: Database,
@@ -40,25 +41,38 @@ export const exportProof = async (
     })
   const { sha256, documents } = manifest
   const files: string[] = []
+  const written: string[] = []
   try {
     await mkdir(folder, { recursive: true })
     for (const part of partsOf(manifest, await createStores(db, config))) {
       const path = join(folder, part.fileName)
-      const hash = createHash('sha256')
-      const hashed = async function* (chunks: AsyncIterable<Buffer>) {
-        for await (const chunk of chunks) {
-          hash.update(chunk)
-          yield chunk
-        }
-      }
-      await pipeline(part.open(), hashed, createWriteStream(path, { flags: 'wx' }))
-      if (hash.digest('hex') !== part.sha256) throw new Error(`what is stored of ${day} is not what was signed`)
+      const isNew = await writePart(part, path, written)
+      if ((await sha256Of(path)) !== part.sha256)
+        throw new Error(isNew ? `what is stored of ${day} is not what was signed` : `${path} exists, with other bytes`)
       files.push(path)
     }
   } catch (thrown) {
+    await Promise.allSettled(written.map((path) => unlink(path)))
     throw new UserError(`The manifest could not be written: ${messageOf(thrown)}`, { cause: thrown })
   }
   return { day, sha256, documents, files }
+}
+
+/** Writes a part into a new file. @param written gets its path as soon as it exists @returns false if there is a file */
+const writePart = async (part: ManifestPart, path: string, written: string[]): Promise<boolean> => {
+  const file = await open(path, 'wx').catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code !== 'EEXIST') throw thrown
+  })
+  if (!file) return false
+  written.push(path)
+  await pipeline(part.open(), file.createWriteStream())
+  return true
+}
+
+const sha256Of = async (path: string): Promise<string> => {
+  const hash = createHash('sha256')
+  await pipeline(createReadStream(path), hash)
+  return hash.digest('hex')
 }
 
 /** `relay proof certificate`: the certificate that verifies the manifests of this installation, in PEM. */

@@ -83,6 +83,35 @@ test('a manifest that somebody else has signed is refused, also if an authority 
   expect(await verify()).toMatchObject({ ok: false, output: expect.stringMatching(/signer certificate not found/i) })
 })
 
+test('an export that fails leaves no file, and one that is repeated adds what is not there yet', async () => {
+  await using folder = await createFolder()
+  const { receive, stored, workspace, workspaceId } = await arrange()
+  const { day } = await receive()
+  await makeManifests(2)
+  const exported = (to = folder.path) => exportProof(db, testConfig(), { workspace, day, folder: to })
+  const files = async () => (await readdir(folder.path)).toSorted()
+  await writeFile(join(folder.path, `${day}.p7s`), 'of another')
+  await expect(exported()).rejects.toThrow(`${day}.p7s exists, with other bytes`)
+  expect(await files()).toEqual([`${day}.p7s`])
+  await rm(join(folder.path, `${day}.p7s`))
+
+  const { content_id: id } = (await stored()).find((manifest) => manifest.day === day)!
+  const { data } = await db('content_chunks').where({ content_id: id }).first<{ data: Buffer }>('data')
+  await db('content_chunks')
+    .where({ content_id: id })
+    .update({ data: Buffer.from(data).fill('x', 0, 1) })
+  await expect(exported()).rejects.toThrow('is not what was signed')
+  expect(await files()).toEqual([])
+  await db('content_chunks').where({ content_id: id }).update({ data })
+
+  await exported()
+  await db('manifests')
+    .where({ workspace_id: workspaceId, day })
+    .update({ stamp: Buffer.from('later') })
+  expect((await exported()).files).toHaveLength(4)
+  expect(await files()).toEqual([`${day}.jsonl`, `${day}.p7s`, `${day}.pem`, `${day}.tsr`])
+})
+
 test('a document that is missing here is found by a join with a list of the source system', async () => {
   await using folder = await createFolder()
   const { receive, exportAll } = await arrange()
