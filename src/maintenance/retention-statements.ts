@@ -1,5 +1,5 @@
 import { isOnHold } from '../archive/legal-holds.ts'
-import { openDeliveryStatuses } from '../domain/delivery-states.ts'
+import { isSettled } from '../archive/removable.ts'
 
 // Statements that change up to `:limit` rows of a workspace that are from before `:before`.
 
@@ -15,22 +15,6 @@ export const removeRows = `
   )
     and :id: < :before
 `
-
-const open = openDeliveryStatuses.map((status) => `'${status}'`).join(', ')
-
-/**
- * SQL: nothing is left to be done with a document: none of its deliveries is open, and those that have failed are acknowledged. A document with a
- * failed delivery is `failed`, and may have open ones. An operator could retry what is failed or cancelled, for as long as the content is kept.
- */
-const isSettled = (document: string) => `(
-      ${document}.status in ('delivered', 'discarded')
-      or (${document}.status = 'failed' and not exists (
-        select
-        from deliveries
-        where document_id = ${document}.id
-          and (status in (${open}) or (status = 'failed' and ${document}.acknowledged_at is null))
-      ))
-    )`
 
 /**
  * SQL: a document that is locked is still the one that was judged. A transaction that opens a delivery changes its document, which

@@ -1,4 +1,5 @@
 import { shareHolds } from '../archive/legal-holds.ts'
+import { endOfProven } from '../archive/removable.ts'
 import { idPrefixAt } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
@@ -127,17 +128,16 @@ export const createRetention = (
   config: RetentionConfig,
   { batchRows = defaultBatchRows, dropLockTimeoutMs = defaultDropLockTimeoutMs, onItsOwn = createOnItsOwn().onItsOwn } = {},
 ) => {
-  const listWorkspaces = async (): Promise<WorkspaceRetention[]> => {
+  const listWorkspaces = async (now: Date): Promise<WorkspaceRetention[]> => {
     const { rows } = await db.raw<{ rows: { id: string; isCompliance: boolean; settings: object; provenTo: Date }[] }>(
       `
       select
         id, compliance_tier as "isCompliance", settings,
-        coalesce(
-          (select day + 1 from manifests where workspace_id = workspaces.id order by day desc limit 1), (created_at at time zone 'UTC')::date
-        )::timestamp at time zone 'UTC' as "provenTo"
+        ${endOfProven} as "provenTo"
       from workspaces
       order by id
       `,
+      { now },
     )
     const workspaces: WorkspaceRetention[] = []
     for (const { id, isCompliance, settings, provenTo } of rows) {
@@ -325,7 +325,7 @@ export const createRetention = (
      */
     removeExpired: async (now: Date, signal: AbortSignal): Promise<Removed> => {
       await noteSteps()
-      const workspaces = await listWorkspaces()
+      const workspaces = await listWorkspaces(now)
       const run = createRun(now, signal, workspaces)
       const { part, inBatches, expiriesOf, inWorkspaces, repeated, judging } = run
       const removed: Removed = {

@@ -15,6 +15,7 @@ import { attemptActivities } from '../support/delivery-activities.ts'
 import { disposable } from '../support/disposable.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
 import { startHttpTarget } from '../support/http-target.ts'
+import { insertManifest } from '../support/manifest.ts'
 import { share } from '../support/share.ts'
 import { until } from '../support/until.ts'
 import { withoutManifests } from '../support/without-manifests.ts'
@@ -111,6 +112,19 @@ test.each(['held', 'retrying'] as const)(
     expect(await removeTwoDaysLater()).toMatchObject({ contents: 1 })
   },
 )
+
+test('the manifest of a day that is not over proves nothing', async () => {
+  const { workspaceId, receive, setStatus } = await receiveFor()
+  const id = await receive()
+  for (const name of names) await setStatus(id, name, 'delivered')
+  const now = new Date()
+  const yesterday = new Date(now.getTime() - (now.getTime() % 86_400_000) - 86_400_000)
+  await db('documents').where({ id }).update({ received_at: yesterday })
+  const day = await insertManifest(db, workspaceId)
+  await db('manifests').where({ day }).update({ day: '2100-01-01' })
+  const remove = async (at: Date) => (await createRetention(db, config).removeExpired(at, new AbortController().signal)).contents
+  expect([await remove(now), await remove(new Date(now.getTime() + 86_400_000))]).toEqual([0, 1])
+})
 
 /** Runs a statement of retention, which waits once it has judged the documents and before it locks them, until a change is made. */
 const betweenJudgementAndLock = async (statement: string, workspaceId: string, change: () => Promise<unknown>): Promise<void> => {
