@@ -1,5 +1,7 @@
 import { isOnHold, shareHolds } from '../archive/legal-holds.ts'
+import { endOfProven, isSettled } from '../archive/removable.ts'
 import { messageOf } from '../base/errors.ts'
+import { idPrefixAt } from '../base/ids.ts'
 import { DeliveryError } from '../connectors/connector.ts'
 import type { Database } from '../db/database.ts'
 import { isOutage } from '../db/errors.ts'
@@ -37,10 +39,17 @@ const findReplaced = async (db: Database, replacing: Replacing): Promise<Content
 const isOwned = async (db: Database, { documentId, contentId }: ContentAtHome): Promise<boolean> =>
   (await db('documents').where({ id: documentId, content_id: contentId }).first('id')) !== undefined
 
-/** Releases the content of a document that the source system has replaced or deleted. @returns false if the document must keep it */
-const release = ({ db, workspaceId, documentId, contentId }: ContentAtHome & { db: Database }): Promise<boolean> =>
+/**
+ * Releases the content of a document that the source system has replaced or deleted, if nothing is left to be done with it and it is in a manifest.
+ * @returns false if the document must keep it
+ */
+const release = (db: Database, { workspaceId, documentId, contentId }: ContentAtHome, now: Date): Promise<boolean> =>
   db.transaction(async (trx) => {
     await shareHolds(trx, workspaceId)
+    const proven: { to: Date } | undefined = await trx('workspaces')
+      .where({ id: workspaceId })
+      .first(trx.raw(`${endOfProven} as "to"`, { now }))
+    if (!proven) return false
     const { rows } = await trx.raw<{ rows: object[] }>(
       `
       with document as (
@@ -49,7 +58,8 @@ const release = ({ db, workspaceId, documentId, contentId }: ContentAtHome & { d
         where id = :documentId
           and content_id = :contentId
           and superseded_at is not null
-          and status = 'delivered'
+          and id < :provenId
+          and ${isSettled('documents')}
           and not ${isOnHold('documents')}
         returning id
       )
@@ -59,17 +69,17 @@ const release = ({ db, workspaceId, documentId, contentId }: ContentAtHome & { d
       where contents.id = :contentId
       returning contents.id
       `,
-      { documentId, contentId },
+      { documentId, contentId, provenId: idPrefixAt(proven.to) },
     )
     return rows.length > 0
   })
 
 /**
  * Creates the function that brings back what a delivery would replace at a home, before it does. A content that is lost there is released if the
- * source system has replaced or deleted its document and no hold applies to it. Otherwise, nothing may be delivered to its place.
+ * source system has replaced or deleted its document, and neither a hold nor what retention waits for is against it. Otherwise, nothing may be delivered to its place.
  */
 export const createSaveReplaced =
-  ({ db, bringBack }: { db: Database; bringBack: BringBack }) =>
+  ({ db, bringBack, now = () => new Date() }: { db: Database; bringBack: BringBack; now?: () => Date }) =>
   /**
    * @returns undefined if the delivery may be made, and otherwise why it fails
    * @throws the reason of the signal, and failures of the relay itself
@@ -89,7 +99,7 @@ export const createSaveReplaced =
         if (!(await isOwned(db, content))) continue
         if (thrown.cause instanceof DeliveryError) return thrown.cause
         if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
-        if (await release({ db, ...content })) continue
+        if (await release(db, content, now())) continue
         const text = `it would replace the document ${content.documentId}, which only this destination has, and which cannot be brought back first`
         return new DeliveryError('content_altered', `${text}: ${thrown.message}`)
       }

@@ -5,6 +5,7 @@ import { verifyContents } from '../../src/content/verify.ts'
 import { createFolder } from '../support/folder.ts'
 import { share } from '../support/share.ts'
 import { opaqueBytes, part } from '../support/source-system.ts'
+import { withoutManifests } from '../support/without-manifests.ts'
 import { atHome, createFolderHomes } from './folder-home.ts'
 import { startHomeScene, type HomeWorkspace } from './scene.ts'
 
@@ -97,19 +98,28 @@ test.each(['D', 'd'])('a document whose path is that of another one, %s1data, br
   expect([await home.storeOf('D1'), await home.storeOf(`${first}1d`, 'ata')]).toEqual(['postgres', 'home'])
 })
 
-test('what is lost at its home is replaced only if no hold applies to it, and is not said to be retained', async () => {
+test('what is lost at its home is replaced only if no hold applies to it and a manifest has it, and is not said to be retained', async () => {
   const home = await createHome()
   await home.setHome()
+  await atHome(home, 'FAILED', 1_000)
   await atHome(home, 'FREE', 1_000)
   await atHome(home, 'HELD', 1_000)
   const hold = await holdOn(home, 'HELD')
-  await home.spoil('FREE', 7)
+  for (const docId of ['FAILED', 'FREE']) await home.spoil(docId, 7)
   await rm(home.fileOf('HELD'))
   const next = opaqueBytes(500)
-  for (const docId of ['FREE', 'HELD']) expect((await home.source.update(docId, next)).status).toBe(200)
+  for (const docId of ['FAILED', 'FREE', 'HELD']) expect((await home.source.update(docId, next)).status).toBe(200)
+  // Another delivery of the former version had failed.
+  await scene
+    .db('documents')
+    .where({ workspace_id: home.workspaceId, doc_id: 'FAILED' })
+    .whereNotNull('superseded_at')
+    .update({ status: 'failed', acknowledged_at: new Date() })
   const failure = expect.objectContaining({ status: 'retrying', errorCode: 'content_altered' })
-  expect(await home.deliver()).toEqual([{ status: 'delivered' }, failure])
-  expect(await versions(home, 'FREE')).toEqual([404, next])
+  expect(await home.deliver()).toEqual([failure, failure, failure])
+  await withoutManifests(scene.db)
+  expect(await home.deliver()).toEqual([{ status: 'delivered' }, { status: 'delivered' }, failure])
+  for (const docId of ['FAILED', 'FREE']) expect(await versions(home, docId)).toEqual([404, next])
   const { data } = (await home.ask('GET', '/documents/search?doc_id=FREE')).json
   expect(data.map(({ attributes }: { attributes: object }) => attributes)).toEqual([
     expect.objectContaining({ content_retained: true }),

@@ -69,7 +69,8 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
     ...calling,
     contents: stores,
     keyRing,
-    saveReplaced: createSaveReplaced({ db, bringBack }),
+    // The day of what a test has received is over.
+    saveReplaced: createSaveReplaced({ db, bringBack, now: () => new Date(Date.now() + day) }),
   })
   const { moveHome } = createMoveHome({
     ...calling,
