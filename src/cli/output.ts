@@ -71,3 +71,11 @@ export const printProgress = (text: string): void => {
  */
 export const printFailure = (thrown: unknown, program: string): void =>
   printProgress(thrown instanceof UserError ? `${program}: ${thrown.message}` : inspect(thrown))
+
+const leftoverMaxMs = 2_000
+
+/**
+ * Ends a process that has done its work, even if a library has left something open without a way to close it, as the Temporal SDK does with the threads
+ * of workflows if its worker cannot be created, and with a call to a server that does not answer.
+ */
+export const endLeftovers = (): void => void setTimeout(() => process.exit(), leftoverMaxMs).unref()

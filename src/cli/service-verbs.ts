@@ -5,7 +5,7 @@ import type { Log } from '../base/log.ts'
 import { version } from '../base/version.ts'
 import type { Config } from '../config/config.ts'
 import type { CommandContext } from './context.ts'
-import { print, printFailure, printProgress } from './output.ts'
+import { endLeftovers, print, printFailure, printProgress } from './output.ts'
 import { createStopSignal } from './stop-signal.ts'
 
 /** Adds the verbs that run parts of the relay until they are stopped. */
@@ -177,6 +177,7 @@ const runService = async (
   } finally {
     await tracing?.stop()
   }
+  endLeftovers()
 }
 
 const aborted = (signal: AbortSignal) =>

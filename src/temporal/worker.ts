@@ -75,6 +75,26 @@ const connect = async ({ connectionOptions }: Config['temporal']): Promise<Nativ
   }
 }
 
+// The SDK waits 30 s for the answer to a report, and to its word that a worker is gone, of a server that is silent or of another program at its address.
+const silentMaxMs = 3_000
+const askPauseMs = 100
+
+/** Waits until no activity runs and Temporal has not answered for `silentMaxMs`: what is still to be reported then cannot be. */
+const untilUnreachable = async (workers: Worker[], connection: NativeConnection, signal: AbortSignal): Promise<undefined> => {
+  const answers = () =>
+    connection
+      .withDeadline(Date.now() + silentMaxMs, () => connection.workflowService.getSystemInfo({}))
+      .then(
+        () => true,
+        () => false,
+      )
+  for (let since = performance.now(); !signal.aborted && performance.now() - since < silentMaxMs;) {
+    const isBusy = workers.some((worker) => worker.getStatus().numInFlightActivities > 0)
+    if (isBusy || (await answers())) since = performance.now()
+    await sleep(askPauseMs)
+  }
+}
+
 interface Activities {
   /** Activities that call a target. */
   targets: object
@@ -121,15 +141,18 @@ export const startTemporalWorker = async (
     ended.catch(() => {})
     running.push({ worker, ended })
   }
-  /** Lets running attempts finish within RELAY_SHUTDOWN_GRACE_MS, and closes the connection. @throws if the worker has failed */
+  /** Lets running attempts finish within RELAY_SHUTDOWN_GRACE_MS and be reported if Temporal answers, and closes the connection. @throws if the worker has failed */
   const stop = async (): Promise<void> => {
-    try {
-      for (const { worker } of running) if (worker.getState() === 'RUNNING') worker.shutdown()
-      await Promise.all(running.map(({ ended }) => ended))
-    } finally {
-      await Promise.allSettled(running.map(({ ended }) => ended))
-      await connection.close()
-    }
+    for (const { worker } of running) if (worker.getState() === 'RUNNING') worker.shutdown()
+    const ended = Promise.allSettled(running.map((each) => each.ended))
+    const hasEnded = new AbortController()
+    const workers = running.map(({ worker }) => worker)
+    const outcomes = await Promise.race([ended, untilUnreachable(workers, connection, hasEnded.signal)])
+    hasEnded.abort()
+    // A worker that still waits for an answer keeps the connection.
+    if (outcomes === undefined) return
+    await connection.close()
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason
   }
   try {
     await start({
