@@ -424,8 +424,9 @@ comment on index legal_hold_keys_of_hold is
   'Serves the lifting of a hold.';
 
 create function object_key_of(erp_object_type text, erp_object_id text) returns text language sql immutable parallel safe as $$
-select 'object ' || length(btrim(erp_object_type)) || ' ' || upper(btrim(erp_object_type) || ' '
-  || regexp_replace(btrim(erp_object_id), '(^|[^[:alnum:]])0+(?=[[:alnum:]])', '\1', 'g'))
+-- The locale C of a database has only the letters of ASCII in two cases.
+select 'object ' || length(btrim(erp_object_type)) || ' ' || upper((btrim(erp_object_type) || ' '
+  || regexp_replace(btrim(erp_object_id), '(^|[^[:alnum:]])0+(?=[[:alnum:]])', '\1', 'g')) collate "und-x-icu")
 $$;
 comment on function object_key_of is
   'Returns the same for all ways to write a business object: in any case, without outer blanks, and without leading zeros of the key and of its '

@@ -213,6 +213,7 @@ test.each([
   ['0000004711', '4711'],
   ['4711', '0000004711'],
   ['1000-0000004711-2026', ' 1000-4711-2026'],
+  ['MÜLLER-ŁÓDŹ-МОСКВА', 'Müller-Łódź-Москва'],
   ['0000', '0'],
 ])('a hold on a business object with the key %j applies to a document with the key %j, and says so', async (named, stored) => {
   const workspace = await received()
