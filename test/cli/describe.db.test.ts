@@ -167,6 +167,51 @@ test('it says what a setting leaves out: a repository without a destination, cop
   await db('legal_holds').where({ reason: 'Audit' }).delete()
 })
 
+test('it says nothing false of settings that are zero or empty', async () => {
+  const removing = { ...config, RETENTION_DOCUMENTS_DAYS: 30 }
+  const read = async (lang: 'en' | 'de') => describeWorkspace(db, removing, 'acme/prod', { lang, now })
+  await acme.call('PATCH', '/settings', { content_days: null, events_days: 0, rfc: { allowed_functions: [] } })
+  const [english, german] = [await read('en'), await read('de')]
+  await acme.call('PATCH', '/settings', { content_days: 90, events_days: 7, rfc: { allowed_functions: ['Z_A'] } })
+  expect(english).toContain(
+    'The records of a document with which nothing is left to be done, and of its deliveries, are removed 30 days after its receipt, if it has no content any more.',
+  )
+  expect(german).toContain('und seine Zustellungen werden 30 Tage nach dem Eingang entfernt, wenn es keinen Inhalt mehr hat.')
+  expect(english).toContain('No events are written for other programs.')
+  expect(german).toContain('Ereignisse für andere Programme werden nicht geschrieben.')
+  expect(english).toContain('The relay calls no functions of the source system.')
+  expect(german).toContain('Das Relay ruft keine Funktionen des Quellsystems auf.')
+})
+
+test('no name changes its structure', async () => {
+  const shapeOf = (text: string) => text.split('\n').map((line) => line.match(/^(?:#+ |- | {2}- |)/)![0])
+  const hostile = [
+    '# Heading',
+    '- item\u202e\u2066',
+    '**bold** [x](https://evil.example) ![y](z)',
+    '<script>alert(1)</script><!-- ',
+    '```` `code` ~~~ ---',
+    'a\\',
+    '&lt;b&gt; &#10;&NewLine;# x',
+    '> quote | table |',
+    'line\r\n\r\n## Injected\u2028\u2029\u0085- x',
+    'שלום \u200f عربي',
+  ]
+  const before = await describeIn('en')
+  for (const name of hostile) {
+    const { rows } = await db.raw<{ rows: { before: string }[] }>('select name as before from connections where id = ?', [connectionId])
+    await db('connections').where({ id: connectionId }).update({ name })
+    await db('legal_holds').update({ reason: name })
+    await db('repositories').where({ id: repositoryId }).update({ name })
+    const text = await describeIn('en')
+    expect(shapeOf(text)).toEqual(shapeOf(before))
+    expect(text).not.toMatch(/(?<!\\)(?:\[x\]|<script|<!--|`)|[\u202e\u2066\u2028\u2029\u0085\r]/)
+    await db('connections').where({ id: connectionId }).update({ name: rows[0]!.before })
+  }
+  await db('legal_holds').update({ reason: 'Tax audit\n## Injected' })
+  await db('repositories').where({ id: repositoryId }).update({ name: 'Invoices' })
+})
+
 test('it contains no secret', async () => {
   const [english, german] = [await describeIn('en'), await describeIn('de')]
   const [secretKey] = config.RELAY_SECRET_KEYS

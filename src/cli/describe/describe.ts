@@ -92,7 +92,11 @@ const sectionsOf = (facts: Facts, words: Words, restoreTest: string | undefined)
     },
     {
       heading: enrichments.heading,
-      sentences: [facts.bridge ? enrichments.bridge(facts.bridge.url, facts.bridge.functions) : enrichments.noBridge],
+      sentences: [
+        facts.bridge && facts.bridge.functions.length > 0
+          ? enrichments.bridge(facts.bridge.url, facts.bridge.functions)
+          : enrichments.noBridge,
+      ],
       items: facts.enrichments.map(enrichments.enrichment),
     },
     {

@@ -94,10 +94,13 @@ export const de: Words = {
     documents: (count) =>
       count === 0
         ? 'Die Nachweise über Dokumente und Zustellungen werden unbefristet aufbewahrt.'
-        : `Die Nachweise über solche Dokumente und ihre Zustellungen werden nach ${tagen(count)} entfernt.`,
+        : `Die Nachweise über ein abschließend bearbeitetes Dokument und seine Zustellungen werden ${tage(count)} nach dem Eingang entfernt, wenn es keinen Inhalt mehr hat.`,
     attempts: (count) => `Aufzeichnungen einzelner Versuche werden nach ${tagen(count)} entfernt. Belege bleiben.`,
     requests: (requests, bodies) => `Aufgezeichnete Anfragen werden nach ${tagen(requests)} entfernt, ihre Inhalte nach ${tagen(bodies)}.`,
-    events: (count) => `Ereignisse für andere Programme werden ${tage(count)} aufbewahrt.`,
+    events: (count) =>
+      count === 0
+        ? 'Ereignisse für andere Programme werden nicht geschrieben.'
+        : `Ereignisse für andere Programme werden ${tage(count)} aufbewahrt.`,
     erasure: 'Administratoren können den Inhalt eines Dokuments löschen. Das Auditprotokoll weist es nach.',
     source:
       'Löscht das Quellsystem ein Dokument, kann es das Dokument nicht mehr lesen. Das Relay bewahrt den Inhalt auf wie oben beschrieben, und Kopien in den Zielen bleiben.',

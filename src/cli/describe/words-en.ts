@@ -100,11 +100,12 @@ export const en = {
     documents: (count: number) =>
       count === 0
         ? 'The records of documents and deliveries are kept indefinitely.'
-        : `The records of such documents and their deliveries are removed after ${days(count)}.`,
+        : `The records of a document with which nothing is left to be done, and of its deliveries, are removed ${days(count)} after its receipt, if it has no content any more.`,
     attempts: (count: number) => `Records of attempts are removed after ${days(count)}. Receipts stay.`,
     requests: (requests: number, bodies: number) =>
       `Captured requests are removed after ${days(requests)}, and their bodies after ${days(bodies)}.`,
-    events: (count: number) => `Events for other programs are kept for ${days(count)}.`,
+    events: (count: number) =>
+      count === 0 ? 'No events are written for other programs.' : `Events for other programs are kept for ${days(count)}.`,
     erasure: 'Administrators can erase the content of a document. The audit log records it.',
     source: 'A deletion by the source system ends its reading. The relay keeps the content as said above, and copies at destinations stay.',
   },
