@@ -27,8 +27,8 @@ export interface ManifestDeps {
 interface Due {
   workspaceId: string
   workspace: string
-  /** The day on which the workspace was created. */
-  createdOn: string
+  /** The first day: that on which the workspace was created, or the one before, if a clock that was late has received a document on it. */
+  firstOn: string
   previous: PreviousManifest | null
 }
 
@@ -52,7 +52,7 @@ export const makeManifests = async (deps: ManifestDeps, now: Date, signal: Abort
         { workspace_id: workspace.workspaceId },
         async () => {
           let previous = last
-          let day = previous ? dayAfter(previous.day) : workspace.createdOn
+          let day = previous ? dayAfter(previous.day) : workspace.firstOn
           for (; day <= lastDay; day = dayAfter(day)) {
             signal.throwIfAborted()
             const next = await makeOne(workspace, day, previous)
@@ -77,7 +77,12 @@ const listDue = async (db: Database, lastDay: string): Promise<Due[]> => {
     `
     select
       workspaces.id as "workspaceId", user_slug || '/' || workspace_slug as workspace,
-      to_char(workspaces.created_at at time zone 'UTC', 'YYYY-MM-DD') as "createdOn",
+      to_char(
+        greatest(
+          workspaces.created_at - interval '1 day',
+          least(workspaces.created_at, case when latest.day is null then (select min(received_at) from documents where workspace_id = workspaces.id) end)
+        ) at time zone 'UTC',
+        'YYYY-MM-DD') as "firstOn",
       case when latest.day is not null
         then jsonb_build_object('day', latest.day, 'sha256', encode(latest.sha256, 'hex'), 'database', latest.database) end as previous
     from workspaces

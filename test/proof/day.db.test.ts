@@ -51,6 +51,17 @@ test('what is received by a clock that is late, when the manifest of the day is 
   expect(await manifestsOf(scene, docId)).toEqual([next, next])
 })
 
+test('what is received by a clock that is late, on the day before its workspace was created, is in a manifest', async () => {
+  const scene = await arrange()
+  await db('workspaces')
+    .where({ id: scene.workspaceId })
+    .update({ created_at: new Date(Date.now() + dayMs) })
+  const { docId, day } = await scene.receive()
+  await makeManifests(3)
+  expect((await scene.stored())[0]).toMatchObject({ day })
+  expect(await manifestsOf(scene, docId)).toEqual([day])
+})
+
 test('of several receipts of one delivery, the last one at the close is in a manifest', async () => {
   await using folder = await createFolder()
   const scene = await arrange()
