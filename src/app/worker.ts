@@ -29,7 +29,7 @@ import { createEnrich } from '../enrichment/enrich.ts'
 import { createSendEvents } from '../events/send-events.ts'
 import { createBringBack } from '../home/bring-back.ts'
 import { createMoveHome } from '../home/move.ts'
-import { createSaveReplaced } from '../home/replaced.ts'
+import { createSaveReplaced, createSaveUpdated } from '../home/replaced.ts'
 import { maintenanceJobs, runJobsLocally, type MaintenanceDeps } from '../maintenance/jobs.ts'
 import { createCheckUpstreams } from '../migration/failures.ts'
 import { createMigrationPage } from '../migration/page.ts'
@@ -122,6 +122,7 @@ export const startWorker = async (
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
     const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
     const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver, worker: describeWorker(config) })
+    const saving = { db, bringBack: createBringBack({ db, home: runtime.home, writeTo }) }
     const delivery = createDeliveryActivities({
       ...calling,
       loadJob: createLoadJob(db, config, dispatcher.noteBegun),
@@ -130,10 +131,10 @@ export const startWorker = async (
       slots: createSlots(config.TEMPORAL_MAX_CONCURRENT_ATTEMPTS),
       wakeNext,
       pinConfig: createPinConfig(db, runtime),
-      saveReplaced: createSaveReplaced({ db, bringBack: createBringBack({ db, home: runtime.home, writeTo }) }),
+      saveReplaced: createSaveReplaced(saving),
       downloadUrl: createDownloadUrl(downloadLinks, { baseUrl: config.RELAY_BASE_URL, ttlMs: config.DOWNLOAD_LINK_TTL_MS }),
     })
-    const { bringLateData, metrics: lateDataMetrics } = createLateData(calling)
+    const { bringLateData, metrics: lateDataMetrics } = createLateData({ ...calling, saveUpdated: createSaveUpdated(saving) })
     const enrichDocuments = createEnrich({ ...calling, workspaces: createWorkspaces(db), ...openEnrichmentTasks(onClose) })
     // The SDK's runtime keeps a process alive until a worker has used it.
     const sdkMetrics = await installRuntime(log)

@@ -249,6 +249,8 @@ export interface Connector<Config = unknown, Credentials = unknown> {
    * @throws DeliveryError; any other error counts as a failure that is retried
    */
   updateMetadata?(copy: DeliveredCopy, target: Target<Config, Credentials>, context: AttemptContext): Promise<void>
+  /** True if the target may change the bytes of a document when its properties are set. */
+  updateRewrites?: boolean
   /**
    * Reads bytes of a delivered document and passes them to `take`: fewer, if the target has fewer. Absent if documents at this kind of target
    * cannot be read.

@@ -24,6 +24,7 @@ import type { Delivered } from './receipt.ts'
 import { endOf, failExpired, recordDelivery, recordFailure, replacesByPath, type ConcludeDeps, type TimedInput } from './record-attempt.ts'
 import { hold } from './release.ts'
 import { decideRoute, wasPassedOver } from './route.ts'
+import { saveFirst } from './save-first.ts'
 import { leaseMs, renewLease, withdrawAttempt, type Slots } from './slots.ts'
 import { transition } from './transition.ts'
 import type { WakeNext } from './wake.ts'
@@ -247,7 +248,8 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
     let timeoutMs = input.attemptTimeoutMs
     if (!isThere && job.replacesAtHome !== null) {
       const begunAt = Date.now()
-      const obstacle = await saveReplaced(attempt, job.replacesAtHome)
+      const replacing = { ...input, place: job.replacesAtHome }
+      const obstacle = await saveFirst((signal) => deps.saveReplaced(replacing, signal), { timeoutMs, cancelled: run.signal })
       if (obstacle) return obstacle
       // Both within the time of an attempt: the activity, its lease and the manifest of the day count on it.
       timeoutMs = Math.max(1, timeoutMs - (Date.now() - begunAt))
@@ -275,21 +277,6 @@ const send = async (attempt: Attempt, { saveUpload, stopRenewing }: Heartbeats):
     )
   } finally {
     await stopRenewing()
-  }
-}
-
-/** Brings back what the delivery would replace, within the time of an attempt. @returns why the delivery fails; undefined if it may be made */
-const saveReplaced = async ({ deps, input, run }: Attempt, place: string): Promise<DeliveryError | undefined> => {
-  const timeout = AbortSignal.timeout(input.attemptTimeoutMs)
-  try {
-    return await deps.saveReplaced({ ...input, place }, AbortSignal.any([run.signal, timeout]))
-  } catch (thrown) {
-    run.signal.throwIfAborted()
-    if (!timeout.aborted) throw thrown
-    return new DeliveryError(
-      'attempt_timeout',
-      `what the delivery replaces was not brought back within ${input.attemptTimeoutMs / 1_000} s`,
-    )
   }
 }
 

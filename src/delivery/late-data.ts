@@ -17,6 +17,7 @@ import type { DocumentMetadata, TemplateDocument } from '../domain/template.ts'
 import { circuitOpenMs } from './circuit.ts'
 import type { DeliveryJob } from './delivery-job.ts'
 import { hasNewerCopy } from './newer-copy.ts'
+import { saveFirst } from './save-first.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Data of a document that is found after a delivery has succeeded is brought to the copy without the bytes. The copies that lack data are side
@@ -193,6 +194,15 @@ interface LateDataDeps extends CallTargetDeps {
   db: Database
   log: Log
   onItsOwn: OnItsOwn
+  /** Brings back a document that only the destination has. @returns why that failed */
+  saveUpdated(copy: DeliveryRef, signal: AbortSignal): Promise<DeliveryError | undefined>
+}
+
+/** Returns what a copy gets, with its digest. Undefined if it needs nothing. */
+const missingIn = (connector: Connector, copy: Copy): { known: KnownData; digest: string } | undefined => {
+  const known = knownOf(connector, copy)
+  const digest = digestOf(connector, known)
+  return digest === null || digest === copy.digest || !connector.updateMetadata ? undefined : { known, digest }
 }
 
 /** Creates the activity that brings late data to the copies at a destination. */
@@ -210,17 +220,23 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
    * @returns the digest of the data; undefined if the copy needs none
    * @throws as `callTarget`
    */
-  const bring = (copy: Copy, cancelled: AbortSignal): Promise<string | DeliveryError | undefined> => {
+  const bring = async (copy: Copy, cancelled: AbortSignal): Promise<string | DeliveryError | undefined> => {
     const { workspaceId, workspace, documentId, destinationId: id, config, credentialsSealed, path, location, foundAt } = copy
     const stored = { workspaceId, workspace, destination: { id, connector: copy.connector, config }, credentialsSealed }
-    return callTarget(deps, stored, { timeoutMs: tryMaxMs, cancelled }, async (connector, target, context) => {
-      const known = knownOf(connector, copy)
-      const digest = digestOf(connector, known)
-      if (digest === null || digest === copy.digest || !connector.updateMetadata) return undefined
+    const within = { timeoutMs: tryMaxMs, cancelled }
+    const kind = deps.findConnector(copy.connector)
+    if (kind?.updateRewrites && missingIn(kind, copy)) {
+      const obstacle = await saveFirst((signal) => deps.saveUpdated(copy, signal), within)
+      if (obstacle) return obstacle
+    }
+    return callTarget(deps, stored, within, async (connector, target, context) => {
+      const missing = missingIn(connector, copy)
+      if (!missing) return undefined
+      const { known, digest } = missing
       const deliveryId = `${documentId}_${id}`
       const messageId = `${deliveryId}.metadata.${digest.slice(0, 16)}`
       const delivered = { ...copy, ...known, deliveryId, messageId, location: location ?? path, foundAt: foundAt ?? new Date() }
-      await connector.updateMetadata(delivered satisfies DeliveredCopy, target, context)
+      await connector.updateMetadata!(delivered satisfies DeliveredCopy, target, context)
       return digest
     })
   }

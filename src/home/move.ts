@@ -116,6 +116,14 @@ const move = `
           and (replacing.path = deliveries.path or connector_type = 'content-server')
           and replacing.attempt_id is not null
       )
+      -- What is set there may have changed the bytes since they were read, or may yet.
+      and not exists (
+        select
+        from late_data
+        where late_data.document_id = documents.id
+          and late_data.destination_id = :destinationId
+          and (late_data.status = 'pending' or late_data.updated_at >= :readFrom)
+      )
       and not exists (
         select
         from destination_slots
@@ -205,6 +213,7 @@ export const createMoveHome = (deps: MoveHomeDeps) => {
   const moveOne = async (copy: DeliveredCopy, signal: AbortSignal): Promise<'moved' | 'waits' | 'failed'> => {
     const { documentId, workspaceId, contentId, sizeBytes, sha256, location } = copy
     const subject = { document_id: documentId, destination_id: copy.destination.id }
+    const readFrom = new Date()
     try {
       const digests = await verify(copy, signal)
       if (typeof digests === 'string') {
@@ -220,6 +229,7 @@ export const createMoveHome = (deps: MoveHomeDeps) => {
         sha256,
         location,
         digests,
+        readFrom,
         newId: newId(),
         config: JSON.stringify(copy.destination.config),
         destinationId: copy.destination.id,

@@ -16,8 +16,8 @@ interface Replacing {
   place: string
 }
 
-/** Finds the contents of other documents that a destination alone has, at the place of a delivery to it. */
-const findReplaced = async (db: Database, replacing: Replacing): Promise<ContentAtHome[]> => {
+/** Finds contents that a destination alone has. @param condition on `home_contents` */
+const findAtHome = async (db: Database, condition: string, values: object): Promise<ContentAtHome[]> => {
   const { rows } = await db.raw<{ rows: ContentAtHome[] }>(
     `
     select
@@ -26,11 +26,10 @@ const findReplaced = async (db: Database, replacing: Replacing): Promise<Content
     from home_contents
     join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
     where home_contents.destination_id = :destinationId
-      and lower(home_contents.path) = lower(:place)
-      and home_contents.document_id <> :documentId
+      and ${condition}
     order by documents.id
     `,
-    { ...replacing },
+    { ...values },
   )
   return rows
 }
@@ -74,35 +73,55 @@ const release = (db: Database, { workspaceId, documentId, contentId }: ContentAt
     return rows.length > 0
   })
 
+interface SaveDeps {
+  db: Database
+  bringBack: BringBack
+  now?: () => Date
+}
+
 /**
- * Creates the function that brings back what a delivery would replace at a home, before it does. A content that is lost there is released if the
- * source system has replaced or deleted its document, and neither a hold nor what retention waits for is against it. Otherwise, nothing may be delivered to its place.
+ * Brings contents back before something is done at their home. One that is lost there is released if the source system has replaced or deleted its
+ * document, and neither a hold nor what retention waits for is against it.
+ * @returns undefined if it may be done, and otherwise why not
+ * @throws the reason of the signal, and failures of the relay itself
  */
-export const createSaveReplaced =
-  ({ db, bringBack, now = () => new Date() }: { db: Database; bringBack: BringBack; now?: () => Date }) =>
-  /**
-   * @returns undefined if the delivery may be made, and otherwise why it fails
-   * @throws the reason of the signal, and failures of the relay itself
-   */
-  async (replacing: Replacing, signal: AbortSignal): Promise<DeliveryError | undefined> => {
-    for (const content of await findReplaced(db, replacing)) {
-      try {
-        await bringBack(content, signal)
-      } catch (thrown) {
-        signal.throwIfAborted()
-        if (isOutage(thrown)) throw thrown
-        if (!(thrown instanceof HomeFailure))
-          return new DeliveryError('content_unreadable', `what the delivery replaces could not be stored: ${messageOf(thrown)}`, {
-            cause: thrown,
-          })
-        // Another delivery to the same place has brought it back, and may have replaced it.
-        if (!(await isOwned(db, content))) continue
-        if (thrown.cause instanceof DeliveryError) return thrown.cause
-        if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
-        if (await release(db, content, now())) continue
-        const text = `it would replace the document ${content.documentId}, which only this destination has, and which cannot be brought back first`
-        return new DeliveryError('content_altered', `${text}: ${thrown.message}`)
-      }
+const save = async (
+  { db, bringBack, now = () => new Date() }: SaveDeps,
+  contents: ContentAtHome[],
+  what: string,
+  signal: AbortSignal,
+): Promise<DeliveryError | undefined> => {
+  for (const content of contents) {
+    try {
+      await bringBack(content, signal)
+    } catch (thrown) {
+      signal.throwIfAborted()
+      if (isOutage(thrown)) throw thrown
+      if (!(thrown instanceof HomeFailure))
+        return new DeliveryError('content_unreadable', `what only the destination has could not be stored: ${messageOf(thrown)}`, {
+          cause: thrown,
+        })
+      // Another delivery to the same place has brought it back, and may have replaced it.
+      if (!(await isOwned(db, content))) continue
+      if (thrown.cause instanceof DeliveryError) return thrown.cause
+      if (thrown.what !== 'altered') return new DeliveryError('content_unreadable', thrown.message)
+      if (await release(db, content, now())) continue
+      const text = `${what} the document ${content.documentId}, which only this destination has, and which cannot be brought back first`
+      return new DeliveryError('content_altered', `${text}: ${thrown.message}`)
     }
-    return undefined
   }
+  return undefined
+}
+
+/** Creates the function that brings back what a delivery would replace at a home, before it does. See `save`. */
+export const createSaveReplaced = (deps: SaveDeps) => async (replacing: Replacing, signal: AbortSignal) => {
+  const condition = 'lower(home_contents.path) = lower(:place) and home_contents.document_id <> :documentId'
+  return save(deps, await findAtHome(deps.db, condition, replacing), 'it would replace', signal)
+}
+
+/** Creates the function that brings back a document before it is changed at its home. See `save`. */
+export const createSaveUpdated = (deps: SaveDeps) => async (copy: Omit<Replacing, 'place'>, signal: AbortSignal) => {
+  const { documentId, destinationId } = copy
+  const found = await findAtHome(deps.db, 'home_contents.document_id = :documentId', { documentId, destinationId })
+  return save(deps, found, 'it may change', signal)
+}

@@ -62,6 +62,7 @@ const deliver = async (connector = find('webhook')!, properties: object = {}) =>
       installation: createInstallation(db),
       log: createLog('silent'),
       onItsOwn: createOnItsOwn().onItsOwn,
+      saveUpdated: async () => undefined,
       config,
     },
     { lingerMs: 0 },

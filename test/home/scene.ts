@@ -6,9 +6,10 @@ import { createPostgresStore } from '../../src/content/postgres.ts'
 import { createSegmentedStores } from '../../src/content/segments.ts'
 import { createInstallation } from '../../src/db/installation.ts'
 import { createOnItsOwn } from '../../src/db/on-its-own.ts'
+import { createLateData } from '../../src/delivery/late-data.ts'
 import { createBringBack } from '../../src/home/bring-back.ts'
 import { createMoveHome } from '../../src/home/move.ts'
-import { createSaveReplaced } from '../../src/home/replaced.ts'
+import { createSaveReplaced, createSaveUpdated } from '../../src/home/replaced.ts'
 import { createHomeStore } from '../../src/home/store.ts'
 import { sweepOrphans } from '../../src/maintenance/sweep-orphans.ts'
 import { createOutboundGuard } from '../../src/security/outbound.ts'
@@ -65,18 +66,22 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
   const postgres = createPostgresStore(db)
   const stores = createSegmentedStores(db, { postgres, home })
   const bringBack = createBringBack({ db, home: stores.home!, writeTo: postgres })
+  // The day of what a test has received is over.
+  const saving = { db, bringBack, now: () => new Date(Date.now() + day) }
   const { attemptDelivery } = attemptActivities({
     ...calling,
     contents: stores,
     keyRing,
-    // The day of what a test has received is over.
-    saveReplaced: createSaveReplaced({ db, bringBack, now: () => new Date(Date.now() + day) }),
+    saveReplaced: createSaveReplaced(saving),
   })
+  const { onItsOwn } = createOnItsOwn()
+  const log = createLog('silent')
+  const { bringLateData } = createLateData({ ...calling, log, onItsOwn, saveUpdated: createSaveUpdated(saving) }, { lingerMs: 0 })
   const { moveHome } = createMoveHome({
     ...calling,
     home: stores.home!,
-    onItsOwn: createOnItsOwn().onItsOwn,
-    log: createLog('silent'),
+    onItsOwn,
+    log,
     ...options.limits?.home,
   })
 
@@ -154,7 +159,7 @@ export const startHomeScene = async (roots: string[] = [], options: ApiOptions =
     await outbound.close()
     await scene.stop()
   }
-  return { ...scene, homeStore: home, writeTo: postgres, moveHome, workspace, stop, [Symbol.asyncDispose]: stop }
+  return { ...scene, homeStore: home, writeTo: postgres, moveHome, bringLateData, workspace, stop, [Symbol.asyncDispose]: stop }
 }
 
 export type HomeScene = Awaited<ReturnType<typeof startHomeScene>>

@@ -77,7 +77,18 @@ export const startRelay = async (
   const reader = createReaderProcess()
   const installation = createInstallation(db)
   const { find: findConnector } = createConnectors(config)
-  const { bringLateData } = createLateData({ db, findConnector, openCredentials, outbound, installation, log, onItsOwn, config })
+  const saveUpdated = async () => undefined
+  const { bringLateData } = createLateData({
+    db,
+    findConnector,
+    openCredentials,
+    outbound,
+    installation,
+    log,
+    onItsOwn,
+    saveUpdated,
+    config,
+  })
   const enrichDocuments = createEnrich({
     db,
     onItsOwn,

@@ -134,6 +134,8 @@ export const createTeamsite = (
       }),
 
     properties: columnProperties,
+    // SharePoint changes Office files.
+    updateRewrites: true,
     updateMetadata: (copy, target, context) =>
       withGraph(target, context, async (graph) => {
         const { config } = target
