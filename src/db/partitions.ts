@@ -25,7 +25,7 @@ const partitionName = (table: string, step: 'day' | 'month', from: Date) =>
 
 type PartitionedTable = (typeof partitionedTables)[number]
 
-interface Partition {
+export interface Partition {
   name: string
   /** First ten characters of its first id. */
   from: string

@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts'
 import { noteDone } from '../db/duties.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
-import { listPartitions } from '../db/partitions.ts'
+import { listPartitions, type Partition } from '../db/partitions.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 import { retentionDuty } from '../observe/aggregates.ts'
@@ -260,11 +260,18 @@ export const createRetention = (
     )
     if (all.includes(null)) return []
     const begunMs = provenSteps[table as Step]
-    const proven = begunMs === undefined ? [] : workspaces.map(({ provenTo }) => new Date(provenTo.getTime() - begunMs))
-    const oldest = idPrefixAt(proven.reduce(earlier, daysBefore(now, Math.max(...all.map(Number)))))
+    const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
+    /** Returns true if rows of a partition are in no manifest yet. */
+    const isUnproven = async ({ name, to }: Partition): Promise<boolean> => {
+      if (begunMs === undefined) return false
+      const late = workspaces.filter(({ provenTo }) => to > idPrefixAt(new Date(provenTo.getTime() - begunMs))).map(({ id }) => id)
+      return late.length > 0 && (await db(name).whereRaw('workspace_id = any (?)', [late]).first('workspace_id')) !== undefined
+    }
     const dropped: string[] = []
-    for (const { name, to } of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
-      if (to <= oldest && (await run.part(table, { partition: name }, () => drop(name)))) dropped.push(name)
+    for (const partition of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
+      const { name, to } = partition
+      if (to > oldest) continue
+      if (await run.part(table, { partition: name }, async () => !(await isUnproven(partition)) && drop(name))) dropped.push(name)
     }
     return dropped
   }
