@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { migrateAlone } from '../db/migrations.ts'
+import { migrateAlone, refuseTooNew } from '../db/migrations.ts'
 import { requireServer } from '../db/require-server.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { findTemporalServer } from '../temporal-server/find-programs.ts'
@@ -26,13 +26,14 @@ export const migrateAll = async (
   onWait?: (problem: string, maxMs: number) => void,
   say: (line: string) => void = () => {},
 ): Promise<MigrationResult> => {
-  const applied = await withDatabase(config, 'migrate', async (db) => {
+  await withDatabase(config, 'migrate', async (db) => {
     await requireServer(db, config)
-    return migrateAlone(db)
+    await refuseTooNew(db)
   })
-  if (config.RELAY_TEMPORAL === 'local' && config.temporal.connectionOptions.address === undefined) {
-    const programs = await findTemporalServer({ config, say })
-    return { applied, searchAttributesError: undefined, temporalVersion: await prepareSchemas(config, programs) }
-  }
+  const isLocal = config.RELAY_TEMPORAL === 'local' && config.temporal.connectionOptions.address === undefined
+  // First, because Temporal may refuse the database, in which nothing is changed then.
+  const temporalVersion = isLocal ? await prepareSchemas(config, await findTemporalServer({ config, say })) : undefined
+  const applied = await withDatabase(config, 'migrate', migrateAlone)
+  if (temporalVersion !== undefined) return { applied, searchAttributesError: undefined, temporalVersion }
   return { applied, searchAttributesError: await registerSearchAttributes(config, onWait) }
 }

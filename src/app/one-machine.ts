@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { UserError } from '../base/errors.ts'
+import { refuseTooNew } from '../db/migrations.ts'
 import { explainConnection, requireServer } from '../db/require-server.ts'
 import { withDatabase } from '../db/with-database.ts'
 import { lockDataDir } from '../programs/data-dir-lock.ts'
@@ -27,7 +28,11 @@ const startTemporal = async ({ dataDir, config, log, say, signal }: StackOptions
   try {
     const lock = await lockDataDir(dataDir)
     running.push({ stop: () => lock.release() })
-    await withDatabase(config, 'server', (db) => requireServer(db, config))
+    await withDatabase(config, 'server', async (db) => {
+      await requireServer(db, config)
+      // Before Temporal changes anything there.
+      await refuseTooNew(db)
+    })
     const programs = await findTemporalServer({ config, say, signal })
     const { RELAY_TEMPORAL_UI: listen } = config
     const uiProgram = listen === undefined ? undefined : await findTemporalUi({ config, say, signal })

@@ -98,7 +98,8 @@ const ownMigrations = async (): Promise<Set<string>> =>
 /** A version of the relay that is too old for its database. */
 export class TooOldError extends UserError {}
 
-const refuseTooNew = async (db: Database): Promise<void> => {
+/** @throws `TooOldError` if the database requires a migration that this version does not contain */
+export const refuseTooNew = async (db: Database): Promise<void> => {
   const own = await ownMigrations()
   const missing = (await readNames(db, 'required_migrations')).find((name) => !own.has(name))
   if (missing !== undefined) {

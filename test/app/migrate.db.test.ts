@@ -1,7 +1,12 @@
+import { migrateAll } from '../../src/app/migrate.ts'
+import { oneMachine } from '../../src/app/one-machine.ts'
 import { newId } from '../../src/base/ids.ts'
+import { createLog } from '../../src/base/log.ts'
 import { openDatabase } from '../../src/db/database.ts'
 import { migrateAlone, migrationSource, requireSchema } from '../../src/db/migrations.ts'
-import { databaseConfig } from '../support/database.ts'
+import { createTestDatabase, databaseConfig } from '../support/database.ts'
+import { testConfig } from '../support/factories.ts'
+import { createFolder } from '../support/folder.ts'
 import { until } from '../support/until.ts'
 
 const { length: migrations } = await migrationSource.getMigrations([])
@@ -70,4 +75,17 @@ test('a migration waits for a locked table, and lets others use the table meanwh
   await reading.commit()
   await expect(migrating).resolves.toHaveLength(1)
   await reader.destroy()
+})
+
+test('a relay that is too old for the database is refused before it prepares Temporal there', async () => {
+  await using database = await createTestDatabase()
+  await using folder = await createFolder()
+  await database.db('required_migrations').insert({ name: '9999_contract' })
+  const programs = { RELAY_TEMPORAL_SERVER_DIR: folder.path }
+  const config = testConfig({ DATABASE_URL: database.url, RELAY_TEMPORAL: 'local', TEMPORAL_ADDRESS: '', ...programs })
+  const refusal = 'is too old for the database, which requires the migration 9999_contract'
+  await expect(migrateAll(config)).rejects.toThrow(refusal)
+  const { signal } = new AbortController()
+  const options = { dataDir: folder.path, config, log: createLog('silent'), say: () => {}, signal }
+  await expect(oneMachine.startStack(options)).rejects.toThrow(refusal)
 })
