@@ -46,8 +46,8 @@ interface Search<Programs> {
   program: string
   /** @throws Error that says why the programs of a folder cannot be used */
   check(folder: string): Promise<Programs>
-  /** Builds them, unless that has been done. @returns their folder */
-  build(): Promise<string>
+  /** Builds them, unless that has been done. */
+  build(): Promise<Programs>
 }
 
 /**
@@ -76,56 +76,61 @@ const find = async <Programs>(
       say(`Skipped ${program} on PATH (${onPath}): ${messageOf(thrown)}.`)
     }
   }
-  return check(await build())
+  return build()
 }
 
 const requireExecutable = async (program: string): Promise<void> => {
   if (!(await isExecutable(program))) throw new Error(`${program} is not an executable file`)
 }
 
-/** Finds the Temporal server and its schema tool. @throws `UserError` that says what to install */
-export const findTemporalServer = async (options: FindTemporalServerOptions): Promise<TemporalPrograms> => {
-  const { config, say, signal } = options
-  const check = async (place: string): Promise<TemporalPrograms> => {
-    const programs = inFolder(place)
-    for (const program of Object.values(programs)) await requireExecutable(program)
-    const [version, ofTool] = await Promise.all([versionOf(programs.server, config), versionOf(programs.sqlTool, config)])
-    if (version !== ofTool) throw new Error(`${programs.server} is version ${version}, and ${programs.sqlTool} ${ofTool}`)
-    const [major, minor] = temporalServerVersion.split('.')
-    if (!version.startsWith(`${major}.${minor}.`)) throw new Error(`it is version ${version}, and this relay needs ${major}.${minor}`)
-    return { ...programs, version }
-  }
+/** Returns the Temporal server and its schema tool from a folder. @throws Error that says why they cannot be used */
+const checkTemporalServer = async (folder: string, config: Pick<Config, 'childEnvironment'>): Promise<TemporalPrograms> => {
+  const programs = inFolder(folder)
+  for (const program of Object.values(programs)) await requireExecutable(program)
+  const [version, ofTool] = await Promise.all([versionOf(programs.server, config), versionOf(programs.sqlTool, config)])
+  if (version !== ofTool) throw new Error(`${programs.server} is version ${version}, and ${programs.sqlTool} ${ofTool}`)
+  return { ...programs, version }
+}
+
+/** Builds the Temporal server and its schema tool, unless the cache has them. @throws `UserError` that says what to install */
+export const buildTemporalServer = async (
+  version: string,
+  { config, say, signal }: FindTemporalServerOptions,
+): Promise<TemporalPrograms> => {
+  const folder = join(cacheDirOf(config), 'temporal-server', version)
   const buildOne = async (target: string, command: string, duration: string) => {
     if (await isExecutable(target)) return
     await buildWithGo({
       name: `Temporal (${command})`,
-      module: `go.temporal.io/server/cmd/${command}@v${temporalServerVersion}`,
+      module: `go.temporal.io/server/cmd/${command}@v${version}`,
       flags,
       duration,
       target,
       remedy:
-        `Put temporal-server and temporal-sql-tool ${temporalServerVersion}, which Temporal publishes with its releases, on PATH, or set ` +
+        `Put temporal-server and temporal-sql-tool ${version}, which Temporal publishes with its releases, on PATH, or set ` +
         'RELAY_TEMPORAL_SERVER_DIR to their folder, or install Go 1.26 or newer.',
       config,
       say,
       signal,
     })
   }
-  return find(
-    {
-      subject: 'The Temporal server',
-      program: 'temporal-server',
-      check,
-      build: async () => {
-        const folder = join(cacheDirOf(config), 'temporal-server', temporalServerVersion)
-        const { server, sqlTool } = inFolder(folder)
-        await buildOne(server, 'server', 'about 4 minutes on 2 cores')
-        await buildOne(sqlTool, 'tools/sql', 'a few seconds after that')
-        return folder
-      },
-    },
-    options,
-  )
+  const { server, sqlTool } = inFolder(folder)
+  await buildOne(server, 'server', 'about 4 minutes on 2 cores')
+  await buildOne(sqlTool, 'tools/sql', 'a few seconds after that')
+  return checkTemporalServer(folder, config)
+}
+
+/** Finds the Temporal server and its schema tool. @throws `UserError` that says what to install */
+export const findTemporalServer = (options: FindTemporalServerOptions): Promise<TemporalPrograms> => {
+  const check = async (folder: string): Promise<TemporalPrograms> => {
+    const programs = await checkTemporalServer(folder, options.config)
+    const [major, minor] = temporalServerVersion.split('.')
+    if (!programs.version.startsWith(`${major}.${minor}.`))
+      throw new Error(`it is version ${programs.version}, and this relay needs ${major}.${minor}`)
+    return programs
+  }
+  const build = () => buildTemporalServer(temporalServerVersion, options)
+  return find({ subject: 'The Temporal server', program: 'temporal-server', check, build }, options)
 }
 
 /** Finds the UI of Temporal. @returns the path of `ui-server` @throws `UserError` that says what to install */
@@ -141,7 +146,7 @@ export const findTemporalUi = async (options: FindTemporalServerOptions): Promis
   const build = async (): Promise<string> => {
     const folder = join(cacheDirOf(config), 'temporal-ui', temporalUiVersion)
     const target = join(folder, 'ui-server')
-    if (await isExecutable(target)) return folder
+    if (await isExecutable(target)) return check(folder)
     await buildWithGo({
       name: 'The Temporal UI',
       module: `github.com/temporalio/ui-server/v2/cmd/server@v${temporalUiVersion}`,
@@ -153,7 +158,7 @@ export const findTemporalUi = async (options: FindTemporalServerOptions): Promis
       say,
       signal,
     })
-    return folder
+    return check(folder)
   }
   return find({ subject: 'The Temporal UI', program: 'ui-server', check, build }, options)
 }

@@ -17,7 +17,7 @@ import {
   installInto,
 } from '../../src/programs/install-program.ts'
 import { findProgram, isExecutable, runProgram } from '../../src/programs/programs.ts'
-import { findTemporalServer } from '../../src/temporal-server/find-programs.ts'
+import { buildTemporalServer, findTemporalServer, type TemporalPrograms } from '../../src/temporal-server/find-programs.ts'
 
 export interface ToolOptions {
   config: Config
@@ -205,6 +205,9 @@ export const temporalServerFolder = async ({ config, say }: ToolOptions): Promis
   const { server } = await findTemporalServer({ config: { ...config, ...(named && { RELAY_TEMPORAL_SERVER_DIR: named }) }, say })
   return dirname(server)
 }
+
+/** Returns Temporal of the minor version before that of the relay: the cache, or a build with Go 1.26.8, which is too old for 1.30.9. */
+export const findFormerTemporalServer = (options: ToolOptions): Promise<TemporalPrograms> => buildTemporalServer('1.30.8', options)
 
 /** The oldest version of Kubernetes that the chart accepts, and a recent one, which lacks the kinds and versions removed since. */
 export const kubernetesVersions = ['1.27.0', '1.37.2'] as const
