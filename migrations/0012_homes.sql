@@ -38,10 +38,16 @@ comment on column home_contents.last_error is
 comment on column home_contents.checked_at is
   'When an altered content was last read.';
 
-create index home_contents_by_path on home_contents (destination_id, lower(path), content_id);
+create function folded_place(place text) returns text language sql immutable parallel safe as $$
+-- The locale C of a database has only the letters of ASCII in two cases.
+select lower(normalize(place, NFC) collate "und-x-icu") collate "C"
+$$;
+comment on function folded_place is
+  'Returns the same for all paths that a target may take for one: some do not tell upper from lower case, or composed characters from others.';
+
+create index home_contents_by_path on home_contents (destination_id, folded_place(path), content_id);
 comment on index home_contents_by_path is
-  'Serves changes of a destination, and deliveries: what lies at their path is brought back before they replace it. Some targets do not tell '
-  'upper from lower case.';
+  'Serves changes of a destination, and deliveries: what lies at their path is brought back before they replace it.';
 
 create index home_contents_altered on home_contents (destination_id, altered_since)
 where altered_since is not null;

@@ -38,6 +38,6 @@ export const replacedAtHome = (place: string) => `case when exists (
       from home_contents
       join documents on documents.id = home_contents.document_id and documents.content_id = home_contents.content_id
       where home_contents.destination_id = :destinationId
-        and lower(home_contents.path) = lower(${place})
+        and folded_place(home_contents.path) = folded_place(${place})
         and home_contents.document_id <> :documentId
     ) then ${place} end`

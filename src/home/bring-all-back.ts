@@ -58,10 +58,10 @@ const listPage = async (
     `
     select
       home_contents.content_id as "contentId", documents.id as "documentId", documents.workspace_id as "workspaceId",
-      size_bytes as "sizeBytes", repo_id as "repoId", doc_id as "docId", comp_id as "compId", lower(path) as place
+      size_bytes as "sizeBytes", repo_id as "repoId", doc_id as "docId", comp_id as "compId", folded_place(path) as place
     ${source}
-      and (lower(path), home_contents.content_id) > (:place, :contentId)
-    order by lower(path), home_contents.content_id
+      and (folded_place(path), home_contents.content_id) > (:place, :contentId)
+    order by folded_place(path), home_contents.content_id
     limit :limit
     `,
     { destinationId, repoId, place: after?.place ?? '', contentId: after?.contentId ?? '', limit } as never,

@@ -129,7 +129,7 @@ const move = `
         from destination_slots
         where destination_id = :destinationId
           and leased_until >= now()
-          and lower(place) = lower(${placeOfMoved})
+          and folded_place(place) = folded_place(${placeOfMoved})
           -- The slot of an attempt that has ended may be leased for a while.
           and not exists (select from delivery_attempts where delivery_attempts.id = holder)
       )

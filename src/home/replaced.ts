@@ -115,7 +115,7 @@ const save = async (
 
 /** Creates the function that brings back what a delivery would replace at a home, before it does. See `save`. */
 export const createSaveReplaced = (deps: SaveDeps) => async (replacing: Replacing, signal: AbortSignal) => {
-  const condition = 'lower(home_contents.path) = lower(:place) and home_contents.document_id <> :documentId'
+  const condition = 'folded_place(home_contents.path) = folded_place(:place) and home_contents.document_id <> :documentId'
   return save(deps, await findAtHome(deps.db, condition, replacing), 'it would replace', signal)
 }
 

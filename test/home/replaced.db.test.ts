@@ -98,6 +98,26 @@ test.each(['D', 'd'])('a document whose path is that of another one, %s1data, br
   expect([await home.storeOf('D1'), await home.storeOf(`${first}1d`, 'ata')]).toEqual(['postgres', 'home'])
 })
 
+test.each([
+  ['MÜLLER', 'müller'],
+  ['Müller', 'Mu\u0308ller'],
+  ['Straße', 'STRAßE'],
+])('what lies at %s comes back before a delivery to %s, which a target may take for the same', async (first, second) => {
+  const home = await createHome()
+  await home.setHome()
+  const { id } = await scene.db('connections').where({ workspace_id: home.workspaceId }).first('id')
+  expect((await home.call('PATCH', `/connections/${id}`, { settings: { path_template: '{doc_id}{comp_id}' } })).status).toBe(200)
+  const deliver = async (docId: string, compId: string) => {
+    expect((await home.source.create(docId, opaqueBytes(500), { compId })).status).toBe(201)
+    expect(await home.deliver()).toEqual([{ status: 'delivered' }])
+  }
+  await deliver('D1', `a${first}`)
+  await home.move()
+  expect(await home.storeOf('D1', `a${first}`)).toBe('home')
+  await deliver('D1a', second)
+  expect(await home.storeOf('D1', `a${first}`)).toBe('postgres')
+})
+
 test('what is lost at its home is replaced only if no hold applies to it and a manifest has it, and is not said to be retained', async () => {
   const home = await createHome()
   await home.setHome()
