@@ -25,7 +25,8 @@ export const createResources = ({ db, store, certificate }: World) => {
   const create = async (tenant: WorkspaceClient, path: string, body: object): Promise<string> =>
     (await tenant.call('POST', path, body)).json.data.id as string
 
-  const destination = (tenant: WorkspaceClient) => create(tenant, '/destinations', objstore('A'))
+  // Each with a place of its own: one may become a home.
+  const destination = (tenant: WorkspaceClient) => create(tenant, '/destinations', objstore('A', { prefix: `${newId()}/` }))
   const webhook = (tenant: WorkspaceClient) =>
     create(tenant, '/destinations', { name: 'A', connector_type: 'webhook', config: { url: 'https://example.com/in' }, credentials: {} })
   const repository = (tenant: WorkspaceClient) => create(tenant, '/repositories', { repo_id: newId(), name: 'A' })
