@@ -97,6 +97,15 @@ export const noteFound = async (db: Database, contentId: string, error: string |
     })
 }
 
+/** SQL: a destination alone has contents. @param destinationId an expression */
+export const hasContentsAt = (destinationId: string) => `exists (
+        select
+        from home_contents
+        join contents on contents.id = content_id
+        where destination_id = ${destinationId}
+          and owned_at is not null
+      )`
+
 /** Lists the destinations that alone have contents of a workspace, by their ids. */
 export const listHomesInUse = async (db: Database, workspaceId: string): Promise<string[]> => {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
@@ -104,13 +113,7 @@ export const listHomesInUse = async (db: Database, workspaceId: string): Promise
     select id
     from destinations
     where workspace_id = ?
-      and exists (
-        select
-        from home_contents
-        join contents on contents.id = content_id
-        where destination_id = destinations.id
-          and owned_at is not null
-      )
+      and ${hasContentsAt('destinations.id')}
     `,
     [workspaceId],
   )
@@ -133,13 +136,7 @@ export const findHomeUse = async (
         order by repo_id
         limit 20
       ) as "repoIds",
-      exists (
-        select
-        from home_contents
-        join contents on contents.id = content_id
-        where destination_id = :destinationId
-          and owned_at is not null
-      ) as "hasContents"
+      ${hasContentsAt(':destinationId')} as "hasContents"
     `,
     { destinationId },
   )

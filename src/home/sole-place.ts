@@ -1,6 +1,7 @@
-import { placeKeysOf, placeOfTarget } from '../connectors/index.ts'
+import { placeOfTarget } from '../connectors/index.ts'
 import { overlap } from '../connectors/shared/place.ts'
 import type { Database, Transaction } from '../db/database.ts'
+import { hasContentsAt } from './copies.ts'
 
 interface Target {
   id: string
@@ -17,11 +18,7 @@ const isHomeNow = `
       where home_destination_id = destinations.id
         and deleted_at is null
     )
-    or exists (
-      select
-      from home_contents
-      where destination_id = destinations.id
-    )
+    or ${hasContentsAt('destinations.id')}
   )`
 
 /**
@@ -80,6 +77,3 @@ export const listTwins = async (db: Database): Promise<string[]> => {
         : [`${home.name} is a home of contents, and its place is also that of ${twins.map(({ name }) => name).join(', ')}.`]
     })
 }
-
-/** The setting that an error about a twin names. */
-export const placePath = (connectorType: string): string => `config.${placeKeysOf(connectorType)[0]}`

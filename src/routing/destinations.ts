@@ -14,7 +14,7 @@ import { circuitStates } from '../domain/circuit.ts'
 import { timestamp } from '../domain/date-range.ts'
 import { findHomeUse } from '../home/copies.ts'
 import { createProbeHome } from '../home/probe.ts'
-import { findTwin, placePath } from '../home/sole-place.ts'
+import { findTwin } from '../home/sole-place.ts'
 import { configuredKind, type Configured } from '../workspace/configured-kind.ts'
 import { activity, name as displayName, openObject } from '../workspace/inputs.ts'
 import { lockRouting, workspaceNameOf } from '../workspace/workspaces.ts'
@@ -169,7 +169,7 @@ const requireNoTwin = async (
   const twin = await findTwin(trx, workspaceId, target, isHome)
   if (twin === undefined) return
   const message = `is also a place of destination ${twin}: one of the two is the home of contents, which deliveries to the other would replace`
-  throw validationFailed([{ path: placePath(target.connectorType), message }])
+  throw validationFailed([{ path: `config.${placeKeysOf(target.connectorType)[0]}`, message }])
 }
 
 /** Ends what is sent to a destination, in the transaction that deletes it. */
