@@ -165,6 +165,7 @@ describe('the allowed directories', () => {
   })
 })
 
+// Only root may mount, and not in every container. The title then says why nothing was mounted.
 const describeWithMounts = mountsMissing === undefined ? describe : describe.skip
 
 describeWithMounts(`a mount (${mountsMissing ?? 'real ones'})`, () => {
