@@ -359,6 +359,8 @@ const createInsertStatement = (parts: Part[]) => {
       from request
       where ${parts.flatMap((part) => taken[part] ?? []).join(' or ')}`,
     ],
+    // PostgreSQL writes what nothing else reads from the last expression to the first. Other creates of the repository wait for its count.
+    ['count', count],
     ['content', content, ['new', 'stored']],
     ['new_content', newContent, ['new']],
     ['content_chunk', contentChunk, ['new']],
@@ -368,7 +370,6 @@ const createInsertStatement = (parts: Part[]) => {
     ['taken_early', takenEarly, ['early']],
     ['turn', turn],
     ['delivery', delivery],
-    ['count', count],
     ['captured', captured, ['capture']],
     ['captured_body', capturedBody, ['capture']],
   ]

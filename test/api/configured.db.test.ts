@@ -80,8 +80,9 @@ const call = async (method: Endpoint['method'], path: string, body?: object, ifM
   } as unknown as { json: Answered & Answered[]; tag: string }
 }
 
-const entries = async () => {
-  const rows = await db('audit_logs').where({ workspace_id: workspaceId }).orderBy('id')
+/** Returns the entries about the reminder with a name. */
+const entriesOf = async (name: string) => {
+  const rows = await db('audit_logs').where({ workspace_id: workspaceId }).whereRaw(`metadata ->> 'name' = ?`, [name]).orderBy('id')
   return rows.map(({ event, description, metadata }) => ({ event, description, metadata }))
 }
 
@@ -129,7 +130,7 @@ test('a kind of object is stored, answered, versioned, audited and applied by it
     is_active: true,
   }
   const by = { key_id: 'key', key_name: 'Key' }
-  expect(await entries()).toEqual([
+  expect(await entriesOf('Daily')).toEqual([
     { event: 'notification.created', description: 'Reminder Daily was created.', metadata: { ...recorded, ...by } },
     {
       event: 'notification.updated',

@@ -28,6 +28,10 @@ const stallAt = async (on: typeof db, docId: string) => {
   )
 }
 
+/** Inserts every row in which the documents of a repository are counted. */
+const insertCounts = (on: typeof db, repositoryId: string) =>
+  on('repository_counts').insert(Array.from({ length: 16 }, (_, shard) => ({ repository_id: repositoryId, shard, documents: 0 })))
+
 /** Ends the connection of a statement that stalls, once there is one. */
 const untilStalledIsEnded = (on: typeof db) =>
   until(
@@ -170,8 +174,7 @@ describe('creates that arrive together', () => {
     const { routes, documents } = await scene(['A', 'B'])
     const receive = createReceive(db, config)
     const holder = await db.transaction()
-    const shards = Array.from({ length: 16 }, (_, shard) => ({ repository_id: routes.repositoryId, shard, documents: 0 }))
-    await holder('repository_counts').insert(shards)
+    await insertCounts(holder, routes.repositoryId)
     const receiving = Promise.all(documents.map(receive))
     await setTimeout(1_000)
     await holder.commit()
@@ -188,6 +191,22 @@ describe('creates that arrive together', () => {
     await untilStalledIsEnded(db)
     expect((await outcomes).map((outcome) => outcome !== true && outcome !== false && isOutage(outcome))).toEqual([true, true, true])
     expect(await storedDocuments(routes.workspaceId)).toEqual([])
+  })
+
+  test('do not wait for the count of their repository while the insertion of one stalls', async () => {
+    await stallAt(db, 'STALLED')
+    const { routes, documents } = await scene(['STALLED'])
+    await insertCounts(db, routes.repositoryId)
+    const outcome = outcomeOf(createReceive(db, config)(documents[0]!))
+    const isStalled = `select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`
+    await until(
+      'the insertion stalls',
+      async () => (await db.raw<{ rows: unknown[] }>(isStalled)).rows.length,
+      (stalled) => stalled > 0,
+    )
+    expect(await db('repository_counts').where({ repository_id: routes.repositoryId }).forUpdate().noWait()).toHaveLength(16)
+    await untilStalledIsEnded(db)
+    expect(await outcome).toMatchObject({ code: '57P01' })
   })
 
   test('are stored although the insertion of one takes longer than a statement may', async () => {

@@ -14,6 +14,10 @@ const notice = (): OutboxMessage => ({
   input: { noticeId: newId(), workspaceId: newId(), workspace: 'acme/main' } as never,
 })
 
+afterEach(async () => {
+  await db('outbox').delete()
+})
+
 test('no connection and no row is held while Temporal is asked', async () => {
   const message = notice()
   await db.transaction((trx) => addMessages(trx, [message]))
