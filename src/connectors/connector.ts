@@ -88,6 +88,8 @@ export interface DeliveredCopy extends Pick<
 export interface StoredCopy extends Pick<Payload, 'documentId' | 'docId' | 'compId' | 'path'> {
   /** Where the document was stored, as the delivery reported it. */
   location: string
+  /** The version that the delivery made, if the target keeps it by a lock: it is there although its name may not be. */
+  versionId?: string | null
 }
 
 /** Bytes of a document, from the first to the last one, which is included. */

@@ -19,10 +19,17 @@ const columns = `
     credentials_sealed as "credentialsSealed", superseded_at is null as "isCurrent",
     jsonb_build_object('id', destinations.id, 'name', destinations.name, 'connector', connector_type, 'config', config) as destination`
 
+// A version that is not locked may be removed by the rule that has hidden it: that document counts as missing.
+const lockedVersion = `
+    case
+      when receipt -> 'target' ->> 'legal_hold' = 'on' or (receipt -> 'target' ->> 'retain_until')::timestamptz > now()
+      then receipt -> 'target' ->> 'version_id'
+    end`
+
 const findByContent = createStatement<HomeCopy>(
   'find-home-copy',
   `
-  select home.content_id as "contentId", digests, altered_since is not null as "isAltered", ${columns}
+  select home.content_id as "contentId", digests, altered_since is not null as "isAltered", ${lockedVersion} as "versionId", ${columns}
   from (
     select content_id, home_contents.document_id, home_contents.destination_id, digests, altered_since
     from home_contents
@@ -41,7 +48,7 @@ export const findHomeCopy = async (db: Database, contentId: string): Promise<Hom
   (await findByContent(db, { contentId }))[0]
 
 /** A delivered document that is to be read at its home. */
-export type DeliveredCopy = Omit<HomeCopy, 'digests' | 'isAltered'> & { sha256: Buffer }
+export type DeliveredCopy = Omit<HomeCopy, 'digests' | 'isAltered' | 'versionId'> & { sha256: Buffer }
 
 /** Finds documents as they lie at a destination, those that were delivered to it. */
 export const findDelivered = async (db: Database, destinationId: string, documentIds: string[]): Promise<DeliveredCopy[]> => {

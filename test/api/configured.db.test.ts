@@ -81,8 +81,8 @@ const call = async (method: Endpoint['method'], path: string, body?: object, ifM
 }
 
 /** Returns the entries about the reminder with a name. */
-const entriesOf = async (name: string) => {
-  const rows = await db('audit_logs').where({ workspace_id: workspaceId }).whereRaw(`metadata ->> 'name' = ?`, [name]).orderBy('id')
+const entriesOf = async (reminder: string) => {
+  const rows = await db('audit_logs').where({ workspace_id: workspaceId }).whereRaw(`metadata ->> 'name' = ?`, [reminder]).orderBy('id')
   return rows.map(({ event, description, metadata }) => ({ event, description, metadata }))
 }
 

@@ -162,8 +162,19 @@ const oapiCodegen = {
   duration: 'about a minute on 2 cores',
 }
 
+// Its last version: the project takes no more changes.
+const minio = {
+  program: 'minio',
+  variable: 'TEST_MINIO_BIN',
+  use: 'runs the lifecycle of buckets',
+  module: 'github.com/minio/minio',
+  version: 'v0.0.0-20260212201848-7aac2a2c5b7c',
+  duration: 'about 5 minutes on 2 cores',
+}
+
 export const findHelm = (options: ToolOptions): Promise<string> => findGoProgram(helm, options)
 export const findKubeconform = (options: ToolOptions): Promise<string> => findGoProgram(kubeconform, options)
+export const findMinio = (options: ToolOptions): Promise<string> => findGoProgram(minio, options)
 export const findOapiCodegen = (options: ToolOptions): Promise<string> => findGoProgram(oapiCodegen, options)
 
 const openApiGenerator = 'org.openapitools:openapi-generator-cli:7.25.0'

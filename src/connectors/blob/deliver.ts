@@ -14,7 +14,7 @@ import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { retainUntilOf } from '../shared/retention.ts'
-import { cutBytes, endsBefore } from '../shared/stored-bytes.ts'
+import { cutBytes, endsBefore, nameOrVersion } from '../shared/stored-bytes.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, partBytesFor, sendPartsInParallel, type PartMemory } from '../shared/upload-parts.ts'
 import { createContainerClient, principalOf } from './client.ts'
@@ -107,15 +107,19 @@ export const createRead =
   (copy, span, target, context, take) =>
     withContainer(target, tokens, context, async (container) => {
       const client = container.getBlockBlobClient(nameOf(target.config, copy.path))
+      const get = (version?: string) =>
+        (version === undefined ? client : client.withVersion(version)).download(span.start, span.end + 1 - span.start, {
+          abortSignal: context.signal,
+          maxRetryRequests: 0,
+        })
+      const isAbsent = (thrown: unknown) => isRestError(thrown) && thrown.code === 'BlobNotFound'
       try {
-        const options = { abortSignal: context.signal, maxRetryRequests: 0 }
-        const found = await client.download(span.start, span.end + 1 - span.start, options)
+        const found = await nameOrVersion(get, copy, isAbsent, (thrown) => (isRestError(thrown) ? thrown.statusCode : undefined))
         await take(cutBytes(found.readableStreamBody as Readable, span, found.contentRange === undefined ? 0 : span.start))
         return true
       } catch (thrown) {
-        if (!isRestError(thrown)) throw thrown
-        if (thrown.code === 'BlobNotFound') return false
-        if (!endsBefore(thrown.statusCode)) throw thrown
+        if (isAbsent(thrown)) return false
+        if (!isRestError(thrown) || !endsBefore(thrown.statusCode)) throw thrown
         await take(Readable.from([]))
         return true
       }

@@ -22,7 +22,7 @@ import { withPayloadStream } from '../shared/payload-stream.ts'
 import { probePayload, proveWriting } from '../shared/probe.ts'
 import { requireSameLocation } from '../shared/properties.ts'
 import { retainUntilOf } from '../shared/retention.ts'
-import { cutBytes, endsBefore, rangeHeader } from '../shared/stored-bytes.ts'
+import { cutBytes, endsBefore, nameOrVersion, rangeHeader } from '../shared/stored-bytes.ts'
 import { targetSegments } from '../shared/target-path.ts'
 import { canGoOn, minPartBytes, type PartMemory } from '../shared/upload-parts.ts'
 import { createClient, originOf } from './client.ts'
@@ -207,17 +207,16 @@ export const createRead =
   (sessions: AwsSessions): NonNullable<ObjstoreConnector['read']> =>
   (copy, span, target, context, take) =>
     withClient(sessions, target, context, purposes.read, async (client) => {
-      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path) }
+      const object = { Bucket: target.config.bucket, Key: keyOf(target.config, copy.path), Range: rangeHeader(span) }
+      const get = (VersionId?: string) => client.send(new GetObjectCommand({ ...object, VersionId }), { abortSignal: context.signal })
+      const isAbsent = (thrown: unknown) => (thrown as Error).name === 'NoSuchKey'
       try {
-        const { Body, ContentRange } = await client.send(new GetObjectCommand({ ...object, Range: rangeHeader(span) }), {
-          abortSignal: context.signal,
-        })
+        const { Body, ContentRange } = await nameOrVersion(get, copy, isAbsent, statusOf)
         await take(cutBytes(Body as Readable, span, ContentRange === undefined ? 0 : span.start))
         return true
       } catch (thrown) {
-        const { $metadata, name } = thrown as { $metadata?: { httpStatusCode?: number }; name?: unknown }
-        if (name === 'NoSuchKey') return false
-        if (!endsBefore($metadata?.httpStatusCode)) throw thrown
+        if (isAbsent(thrown)) return false
+        if (!endsBefore(statusOf(thrown))) throw thrown
         await take(Readable.from([]))
         return true
       }

@@ -3,7 +3,7 @@ import { createEntraTokens } from '../../../src/connectors/shared/entra-tokens.t
 import { createPartMemory } from '../../../src/connectors/shared/upload-parts.ts'
 import { createOutboundGuard } from '../../../src/security/outbound.ts'
 import { startAzurite } from '../../support/azurite.ts'
-import { startImmutableBlobs } from '../../support/immutable-blobs.ts'
+import { startImmutableBlobs, versionId } from '../../support/immutable-blobs.ts'
 import { contextOf, failure, largePayload, MiB, payloadOf } from '../payloads.ts'
 
 // Azurite takes the headers of a retention and keeps none: a double before it does as Azure documents it.
@@ -49,6 +49,27 @@ test.each(sizes)('a document that is sent %s gets retention and legal hold, and 
   await blob.deliver({ ...payloadOf(Buffer.from('another')), fields, path: sent.path }, target, contextOf(outbound))
   expect(store.written).toHaveLength(writes + 2)
   expect(store.conditions.at(-1)).toBeUndefined()
+})
+
+test.each([
+  ['whose version is locked is read', 'v', true],
+  ['whose version is not there is missing', 'other', false],
+  ['of which no version is known is missing', undefined, false],
+])('a blob that a lifecycle has hidden, and %s', async (_, version, isThere) => {
+  const sent = { ...payloadOf(Buffer.from('0123456789')), fields }
+  const target = targetAt(store.port)
+  const { path: location, answer } = await blob.deliver(sent, target, contextOf(outbound))
+  expect(answer).toMatchObject({ version_id: versionId })
+  const pieces: Buffer[] = []
+  const copy = { ...sent, location, versionId: version === 'v' ? versionId : version }
+  const read = () =>
+    blob.read!(copy, { start: 2, end: 5 }, target, contextOf(outbound), async (bytes) => {
+      for await (const piece of bytes) pieces.push(piece)
+    })
+  expect(await read()).toBe(true)
+  store.hide(sent.path)
+  expect(await read()).toBe(isThere)
+  expect(String(Buffer.concat(pieces))).toBe(isThere ? '23452345' : '2345')
 })
 
 test('without a date, nothing is sent', async () => {
