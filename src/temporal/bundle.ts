@@ -2,13 +2,12 @@
 import { writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode } from '@temporalio/worker'
-import { dataConverter } from './data-converter.ts'
+import { bundleOf } from './data-converter.ts'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
 const { code } = await bundleWorkflowCode({
-  workflowsPath: fileURLToPath(new URL('../../workflows/index.js', import.meta.url)),
-  ...dataConverter,
+  ...bundleOf(fileURLToPath(new URL('../../workflows/index.js', import.meta.url))),
   // By default, the source map contains absolute paths in its sources, in its columns and in a hash, so that the bundle differs from folder
   // to folder. A stack trace of a workflow needs file names and lines. webpack does not shorten the path of a module that it ignores.
   webpackConfigHook: (config) => ({

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { bundleWorkflowCode, DefaultLogger } from '@temporalio/worker'
-import { dataConverter } from './data-converter.ts'
+import { bundleOf } from './data-converter.ts'
 
 const root = new URL('../../', import.meta.url)
 const cache = new URL('node_modules/.cache/document-relay/', root)
@@ -26,8 +26,7 @@ export const bundleCheckout = async (): Promise<string> => {
   const kept = await readFile(file, 'utf8').catch(() => undefined)
   if (kept !== undefined) return kept
   const { code } = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('workflows/index.ts', root)),
-    ...dataConverter,
+    ...bundleOf(fileURLToPath(new URL('workflows/index.ts', root))),
     logger: new DefaultLogger('WARN'),
   })
   await keep(file, code).catch(() => {

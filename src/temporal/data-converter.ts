@@ -10,3 +10,13 @@ const extension = extname(import.meta.url)
 export const dataConverter = {
   failureConverterPath: fileURLToPath(new URL(`../../workflows/failure-converter${extension}`, import.meta.url)),
 }
+
+/**
+ * Returns what a bundle of these workflows is made of. Its modules are evaluated once per worker, instead of once per workflow, which takes a
+ * quarter of the time of a workflow: they keep nothing of a workflow, and the SDK freezes what they export.
+ */
+export const bundleOf = (workflowsPath: string) => ({
+  ...dataConverter,
+  workflowsPath,
+  preloadModules: [workflowsPath, dataConverter.failureConverterPath],
+})

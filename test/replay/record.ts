@@ -12,7 +12,7 @@ import { repeatAttempts } from '../../activities/delivery.ts'
 import { repeat } from '../../activities/repeat.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { findTemporal } from '../../src/dev/find-temporal.ts'
-import { dataConverter } from '../../src/temporal/data-converter.ts'
+import { bundleOf, dataConverter } from '../../src/temporal/data-converter.ts'
 import { controlQueueOf, documentWorkflowId, migrationQueueOf, sideQueueOf } from '../../workflows/ids.ts'
 import type {
   BatchActivities,
@@ -157,8 +157,7 @@ process.env.TEST_WORK_DIR ||= await mkdtemp(join(tmpdir(), 'record-histories-'))
 const env = await startTemporalServer(settings)
 const client = new Client({ connection: env.connection, identity })
 const workflowBundle = await bundleWorkflowCode({
-  workflowsPath: fileURLToPath(new URL('../../workflows/index.ts', import.meta.url)),
-  ...dataConverter,
+  ...bundleOf(fileURLToPath(new URL('../../workflows/index.ts', import.meta.url))),
   logger: new DefaultLogger('ERROR'),
 })
 

@@ -8,7 +8,7 @@ import { bundleWorkflowCode, DefaultLogger, type WorkerOptions } from '@temporal
 import { repeatAttempts } from '../../activities/delivery.ts'
 import { repeat } from '../../activities/repeat.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
-import { dataConverter } from '../../src/temporal/data-converter.ts'
+import { bundleOf } from '../../src/temporal/data-converter.ts'
 import { deliveryOptions, documentOptions, noticeOptions, sideWorkOptions } from '../../workflows/options.ts'
 import { wrongIn } from '../support/hostile-text.ts'
 import { createInstallation } from '../support/installation.ts'
@@ -100,8 +100,7 @@ test.each(cases)('%s: the worker survives half an emoji, and the server has a re
 
 test('any error of a workflow: the worker survives half an emoji, and the server has a replacement for it', async () => {
   const workflowBundle: WorkerOptions['workflowBundle'] = await bundleWorkflowCode({
-    workflowsPath: fileURLToPath(new URL('throwing-workflow.ts', import.meta.url)),
-    ...dataConverter,
+    ...bundleOf(fileURLToPath(new URL('throwing-workflow.ts', import.meta.url))),
     logger: new DefaultLogger('ERROR'),
   })
   const activities = { unused: async () => {} }
