@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { DeliveryTermsConfig } from '../archive/delivery-input.ts'
 import { logFailure } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
@@ -25,7 +24,7 @@ const dispatcherLimits = {
   stuckMs: 10_000,
   /** Pause of a document that cannot be begun, because Temporal refuses it or the settings of its workspace cannot be read. */
   refusedMs: 60_000,
-  /** While the window is full, it is noticed this soon that another worker has begun something. */
+  /** While the window is full, it is noticed this soon that another worker has begun something, if there is one. */
   busyMs: 25,
 }
 
@@ -93,7 +92,8 @@ export const createDispatcher = (
   // Workspaces of documents that could not be begun. If that is due to the workspace, its other documents fail as well, and each costs a write.
   const restUntil = new Map<string, number>()
   let lookedAt = Number.NEGATIVE_INFINITY
-  let woken = new AbortController()
+  let isWoken = false
+  let endRest = () => {}
 
   /** Never throws. The loop does not wait: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
@@ -125,9 +125,12 @@ export const createDispatcher = (
 
   const isFull = () => open.size >= size()
 
-  /** Notices what other workers have begun. */
+  /** Returns the pause between two looks. A worker that has all shares is alone, and notes itself what it begins. */
+  const lookMs = () => (isFull() && held.length < dispatchShares ? busyMs : idleMs)
+
+  /** Notices what other workers have begun, and what nothing will begin. */
   const closeBegun = async (): Promise<void> => {
-    if (open.size === 0 || now() - lookedAt < (isFull() ? busyMs : idleMs)) return
+    if (open.size === 0 || now() - lookedAt < lookMs()) return
     lookedAt = now()
     const waiting = await toBegin.stillWaiting([...open.keys()])
     const stuck: string[] = []
@@ -169,9 +172,23 @@ export const createDispatcher = (
     underWay.add(starting)
   }
 
+  const wake = (): void => {
+    isWoken = true
+    endRest()
+  }
+
+  /** Waits, unless it was woken since the last wait. Each document wakes it, and an aborted signal would cost an error with its stack each time. */
   const rest = async (ms: number): Promise<void> => {
-    await sleep(ms, undefined, { signal: AbortSignal.any([woken.signal, closed.signal]) }).catch(() => {})
-    woken = new AbortController()
+    if (!isWoken) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        endRest = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    isWoken = false
   }
 
   /** Takes or renews the shares of this worker. What is open of others is theirs now. */
@@ -196,7 +213,7 @@ export const createDispatcher = (
         if (held.includes(0)) for (const each of sideWork) startSideWork(each)
         await closeBegun()
         await startNext()
-        await rest(isFull() ? busyMs : idleMs)
+        await rest(lookMs())
       } catch (thrown) {
         logFailure(log, thrown, 'failed to begin deliveries, the next round tries again')
         await rest(pauseMs)
@@ -214,11 +231,12 @@ export const createDispatcher = (
       const document = open.get(documentId)
       if (!document?.waiting.delete(destinationId) || document.waiting.size > 0) return
       closeOne(documentId, document)
-      woken.abort()
+      wake()
     },
     /** Gives the shares up. What has not been begun is left to other workers. */
     close: async (): Promise<void> => {
       closed.abort()
+      wake()
       await running
       await Promise.all(underWay)
       await leaveShares(db, part).catch(() => {})
