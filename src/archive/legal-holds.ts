@@ -132,6 +132,18 @@ export const requireRemovable = async (trx: Transaction, repositoryId: string, d
   if (await isDocIdOnHold(trx, repositoryId, docId)) throw new OnLegalHold()
 }
 
+/** Does so if what takes the place of the components of a docId leaves one of them out. @throws `OnLegalHold` */
+export const requireReplaceable = async (
+  trx: Transaction,
+  repositoryId: string,
+  docId: string,
+  current: { compId: string }[],
+  replacing: { compId: string }[],
+): Promise<void> => {
+  const replacedBy = new Set(replacing.map(({ compId }) => compId))
+  if (current.some(({ compId }) => !replacedBy.has(compId))) await requireRemovable(trx, repositoryId, docId)
+}
+
 type Row = Pick<LegalHold, 'scope' | (typeof subjectFields)[number]>
 
 /** Names the subject of a hold. */

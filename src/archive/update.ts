@@ -1,7 +1,7 @@
 import type { Database, Transaction } from '../db/database.ts'
 import type { DocumentMetadata } from '../domain/template.ts'
 import { writeIn } from './insert-documents.ts'
-import { requireRemovable } from './legal-holds.ts'
+import { requireReplaceable } from './legal-holds.ts'
 import { lockArchiveDocument, supersedeDocuments } from './locks.ts'
 import { metadataSelection, withMetadata } from './metadata.ts'
 import { insertDocuments, type CarriedOver, type InsertConfig, type Inserted, type ReceivedDocument } from './receive.ts'
@@ -63,8 +63,7 @@ export const createUpdate =
       if (archiveDocumentId === undefined) return { found: false, documents: [], messages: [], atOnce: false }
       const current = await findCurrentComponents(trx, archiveDocumentId)
       const replacedBy = components.map(({ compId }) => compId)
-      const leavesOut = whole && current.some(({ compId }) => !replacedBy.includes(compId))
-      if (leavesOut) await requireRemovable(trx, repository.id, docId)
+      if (whole) await requireReplaceable(trx, repository.id, docId, current, components)
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded', { replacedBy, ...(!whole && { compIds: replacedBy }) })
       const received = { ...update, metadata: mergeMetadata(update.metadata, current) }
       const target = { mode: 'update', archiveDocumentId } as const

@@ -1,6 +1,7 @@
 import { newId } from '../base/ids.ts'
 import { inTransaction, type Database, type Transaction } from '../db/database.ts'
 import { writeIn } from './insert-documents.ts'
+import { requireReplaceable } from './legal-holds.ts'
 import { lockArchiveDocument, lockTimeout, supersedeDocuments, type LockConfig } from './locks.ts'
 import { insertDocuments, type InsertConfig, type Inserted, type ReceivedDocument, type Target } from './receive.ts'
 
@@ -123,12 +124,18 @@ export const createUpstreamDocuments = (db: Database, config: InsertConfig) => (
   /**
    * Commits a document in place of the one that was fetched earlier.
    * @returns `kept: false` if the source system has changed or deleted it here, or if it was erased; the contents are then still unowned
+   * @throws `OnLegalHold` if it leaves components out of a document on hold. What it replaces stays in the relay
    */
   replace: (received: ReceivedUpstream): Promise<Kept> =>
     inTransaction(db, async (trx, rollback) => {
-      const { repository, docId, upstream } = received
+      const { repository, docId, upstream, components } = received
       const archiveDocumentId = await lockArchiveDocument(trx, { repositoryId: repository.id, docId }, config)
       if (archiveDocumentId === undefined || (await isChangedHere(trx, archiveDocumentId))) return rollback(nothing)
+      const current = await trx('documents')
+        .where({ archive_document_id: archiveDocumentId })
+        .whereNull('superseded_at')
+        .select<{ compId: string }[]>('comp_id as compId')
+      await requireReplaceable(trx, repository.id, docId, current, components)
       // This locks the documents, so that one which is being erased is recorded by now.
       await supersedeDocuments(trx, archiveDocumentId, 'document.superseded')
       if (await isDeleted(trx, repository.id, docId)) return rollback(nothing)

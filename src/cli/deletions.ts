@@ -49,8 +49,8 @@ export const showDeletions = async (
     const keyRing = createKeyRing(config.RELAY_SECRET_KEYS)
     const asked = await createUpstreams({ outbound, keyRing, installation: createInstallation(db) }).of({ ...repository, upstream })
     for (const deletion of deletions) {
-      const isKept = await isDocIdOnHold(db, repository.id, deletion.docId)
-      const one = { ...deletion, ...(isKept ? { result: 'on hold' as const } : await repeat(asked, deletion)) }
+      const isOnHold = () => isDocIdOnHold(db, repository.id, deletion.docId)
+      const one = { ...deletion, ...((await isOnHold()) ? { result: 'on hold' as const } : await repeat(asked, deletion, isOnHold)) }
       repeated.push(one)
       onRepeated(one)
     }
@@ -80,9 +80,9 @@ const recordRun = (
 }
 
 /** @throws `UserError` if the upstream does not answer */
-const repeat = async (asked: Asked, deletion: Deletion): Promise<Pick<Repeated, 'result' | 'reason'>> => {
+const repeat = async (asked: Asked, deletion: Deletion, isOnHold: () => Promise<boolean>): Promise<Pick<Repeated, 'result' | 'reason'>> => {
   try {
-    return { result: await deleteUpstream(asked, deletion) }
+    return { result: await deleteUpstream(asked, deletion, isOnHold) }
   } catch (thrown) {
     if (!(thrown instanceof UpstreamFailure)) throw thrown
     const { cause, message } = thrown
@@ -92,10 +92,16 @@ const repeat = async (asked: Asked, deletion: Deletion): Promise<Pick<Repeated, 
 }
 
 /** @throws `UpstreamFailure` */
-const deleteUpstream = async ({ client, describe }: Asked, { docId, compId }: Deletion): Promise<'deleted' | 'not there'> => {
+const deleteUpstream = async (
+  { client, describe }: Asked,
+  { docId, compId }: Deletion,
+  isOnHold: () => Promise<boolean>,
+): Promise<'deleted' | 'not there' | 'on hold'> => {
   const there = await describe(docId)
   const isThere = compId === null ? there : there?.components.some((component) => component.compId === compId)
   if (!isThere) return 'not there'
+  // Again, as the last thing before: no transaction may wait for another system, so a new hold does not wait for this request.
+  if (await isOnHold()) return 'on hold'
   const outcome = await client.delete(docId, compId === null ? {} : { compId })
   if (!outcome.ok) throw toUpstreamFailure(outcome.failure)
   return 'deleted'

@@ -41,6 +41,21 @@ test('what is on legal hold is not deleted at the upstream', async () => {
   expect(await old.entries()).toMatchObject([{ listed: 3, deleted: 0, on_hold: 3 }])
 })
 
+test('what is put on legal hold while the upstream is asked whether it has it is not deleted there', async () => {
+  await using old = await openWithDeletions()
+  old.server.timing.beforeAnswer = async (url) => {
+    if (!url.includes('docId=D2')) return
+    old.server.timing.beforeAnswer = undefined
+    await createLegalHolds(db).set(old.workspaceId, { repoId: 'Z1', reason: 'Tax audit' }, systemActor)
+  }
+  expect(await old.results()).toEqual([
+    ['D1', null, 'deleted'],
+    ['D2', 'note', 'on hold'],
+    ['D3', null, 'on hold'],
+  ])
+  expect([...old.server.documents.keys()]).toEqual(['Z1/D2', 'Z1/D3'])
+})
+
 describe('what the source system has deleted here', () => {
   test('is listed without asking the old content server', async () => {
     await using old = await openWithDeletions()

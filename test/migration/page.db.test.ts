@@ -1,4 +1,7 @@
+import { createLegalHolds } from '../../src/archive/legal-holds.ts'
 import { systemActor } from '../../src/db/audit.ts'
+import { createRetention } from '../../src/maintenance/retention.ts'
+import { testConfig } from '../support/factories.ts'
 import type { ServerFault } from '../support/old-content-server-faults.ts'
 import { share } from '../support/share.ts'
 import { startOldServerScene, tableOf } from './old-server-scene.ts'
@@ -78,6 +81,43 @@ describe('a migration', () => {
     const again = await old.start(tableOf(['D1']))
     await old.run(again.id)
     expect(await old.verdicts(again.id)).toEqual([['D1', 'equal', null]])
+  })
+
+  test('replaces what is on legal hold by what has changed, which keeps the former version, unless a component would be left out', async () => {
+    await using old = await open()
+    const docIds = ['D1', 'D2', 'D3']
+    for (const docId of docIds) old.server.put(docId, { data: 'first', note: 'n' }, { date: new Date('2020-01-01T00:00:00Z') })
+    await old.run((await old.start(tableOf(docIds))).id)
+    for (const docId of ['D1', 'D2']) {
+      await createLegalHolds(db).set(old.workspaceId, { repoId: 'Z1', docId, reason: 'Tax audit' }, systemActor)
+    }
+    old.server.put('D1', { data: 'other', note: 'n', page: 'p' }, { date: new Date('2021-01-01T00:00:00Z') })
+    for (const docId of ['D2', 'D3']) old.server.put(docId, { data: 'other' }, { date: new Date('2021-01-01T00:00:00Z') })
+    const { id } = await old.start(tableOf(docIds))
+    await old.run(id)
+    const onHold = 'The document is on legal hold, which has to be lifted first.'
+    expect(await old.verdicts(id)).toEqual([
+      ['D1', 'copied', 'it has changed since it was fetched'],
+      ['D2', 'failed', onHold],
+      ['D3', 'copied', 'it has changed since it was fetched'],
+    ])
+    const long = new Date('2026-03-02T10:15:30Z')
+    const documents = () => db('documents').where({ workspace_id: old.workspaceId })
+    await documents().update({ received_at: long, was_routed: true })
+    await documents().whereNotNull('superseded_at').update({ superseded_at: long })
+    await db('workspaces').where({ id: old.workspaceId }).update({ settings: '{"content_days":1}' })
+    await createRetention(db, testConfig()).removeExpired(new Date(), new AbortController().signal)
+    const kept = await documents().whereNotNull('content_id').orderBy(['doc_id', 'id']).select('doc_id', 'comp_id')
+    expect(kept.map(({ doc_id: docId, comp_id: compId }) => `${docId} ${compId}`)).toEqual([
+      'D1 data',
+      'D1 note',
+      'D1 data',
+      'D1 note',
+      'D1 page',
+      'D2 data',
+      'D2 note',
+    ])
+    expect(String((await old.source.get('D2', '&compId=note')).body)).toBe('n')
   })
 
   test('does not bring back a component that the source system has deleted here', async () => {
