@@ -47,6 +47,31 @@ create index manifests_to_stamp on manifests (workspace_id, day) where is_stamp_
 comment on index manifests_to_stamp is
   'Serves the next requests for time stamps.';
 
+alter table workspaces
+  add column closed_on date;
+comment on column workspaces.closed_on is
+  'The last day (UTC) that is closed: nothing that is written now belongs to it or to a day before. Set before its manifest is made.';
+
+create function time_in_manifest(of_workspace text) returns timestamptz language plpgsql as $$
+begin
+  perform pg_current_xact_id();
+  return greatest(clock_timestamp(), (select (closed_on + 1)::timestamp at time zone 'UTC' from workspaces where id = of_workspace));
+end
+$$;
+comment on function time_in_manifest is
+  'The time of what the transaction writes: now, but on no day that is closed. The transaction has its number before it looks, so who closes a day '
+  'can wait for those that have looked before: see src/proof/make-manifests.ts.';
+
+alter table deliveries
+  add column late_receipt_at timestamptz;
+comment on column deliveries.late_receipt_at is
+  'When the receipt was recorded, if that was after the day of the document: it is in the manifest of that later day. By time_in_manifest().';
+
+create index deliveries_with_late_receipt on deliveries (workspace_id, late_receipt_at, document_id, destination_id)
+where late_receipt_at is not null;
+comment on index deliveries_with_late_receipt is
+  'Serves the manifest of a day, which has the receipts of documents that were received before.';
+
 create table manifest_copies (
   destination_id text collate "C" not null references destinations (id) on delete cascade,
   workspace_id text collate "C" not null,

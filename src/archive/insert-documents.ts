@@ -65,7 +65,7 @@ export interface InsertOutcome {
   atOnce: boolean
   /** The newest document of the same docId, if its id is later than those of the documents. Nothing was inserted then. */
   later: string | null
-  /** The last day (UTC) whose manifest is made, unless the documents are of a later one. Nothing was inserted then. */
+  /** The last day (UTC) that is closed, unless the documents are of a later one. Nothing was inserted then. */
   closedOn: string | null
   /** What was told about the docId before, unless the insert takes it already. Nothing was inserted then. */
   early: EarlyMetadata | null
@@ -169,11 +169,11 @@ const later = `
       and documents.workspace_id || '' = request.workspace_id
       and documents.id >= request.first_id
   ) as id, (
-    -- By a clock that is late: a manifest that is made gets no more documents.
-    select max(day)::text
-    from manifests
-    where manifests.workspace_id = request.workspace_id
-      and day >= first_on
+    -- By a clock that is late: a day that is closed gets no more documents.
+    select workspaces.closed_on::text
+    from workspaces
+    where workspaces.id = request.workspace_id
+      and workspaces.closed_on >= first_on
   ) as closed_on
   from request`
 

@@ -59,11 +59,13 @@ export const supersedeDocuments = async (
         and (:compIds::text[] is null or comp_id = any(:compIds::text[]))
       order by id
       for no key update
+    ), moment as materialized (
+      select time_in_manifest((select workspace_id from documents join current using (id) limit 1)) as superseded_at
     ), superseded as (
       update documents
-      set superseded_at = now(),
+      set superseded_at = moment.superseded_at,
         superseded_by = case when :event = 'document.deleted' or comp_id <> all(:replacedBy::text[]) then 'delete' else 'update' end
-      from current
+      from current, moment
       where documents.id = current.id
       returning documents.id, workspace_id, comp_id, document_event_data(documents) as data
     ), noted as (

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
-import { timeOfId } from '../base/ids.ts'
+import { endOfDay, timeOfId } from '../base/ids.ts'
 import { storable, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, plainAnswer, type TargetAnswer } from '../connectors/connector.ts'
@@ -220,6 +220,7 @@ export const createRecordAttempt =
       // An attempt that cannot be recorded would be repeated for ever.
       location: attempt.result ? storable(attempt.result.path) : null,
       receipt: attempt.result ? storableJson(receiptOf(attempt.result, attempt.id, answeredAt)) : null,
+      dayEndsAt: endOfDay(timeOfId(documentId)),
       startedAt,
       durationMs: attempt.durationMs,
       errorCode: attempt.error?.code ?? null,
@@ -287,6 +288,13 @@ const endedDelivery = `
         when :to = 'delivered' and document.unchanged is not false and overwrites = :overwrites::integer then now()
       end,
       receipt = coalesce(:receipt::jsonb, receipt),
+      late_receipt_at = case
+        when :receipt::jsonb is null then late_receipt_at
+        else (
+          select case when moment.at >= :dayEndsAt::timestamptz then moment.at end
+          from (select time_in_manifest(deliveries.workspace_id) as at offset 0) as moment
+        )
+      end,
       last_error = :errorMessage,
       last_error_code = :errorCode,
       ended_by = case when status = any (:from) then :endedBy else ended_by end,

@@ -151,7 +151,7 @@ export const lockDocuments = `
       )
       -- The manifest of the day has these.
       and coalesce(superseded_at < :provenTo::timestamptz, true)
-      and not exists (select from deliveries where document_id = documents.id and delivered_at >= :provenTo::timestamptz)
+      and not exists (select from deliveries where document_id = documents.id and greatest(delivered_at, late_receipt_at) >= :provenTo::timestamptz)
       and not ${isOnHold('documents')}
     for update skip locked
   )

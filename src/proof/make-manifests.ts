@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
@@ -21,7 +22,7 @@ export interface ManifestDeps {
   installation: Pick<Installation, 'id'>
   outbound: Pick<Outbound, 'dispatcher'>
   onItsOwn: OnItsOwn
-  config: Pick<Config, 'DELIVERY_ATTEMPT_TIMEOUT_MS' | 'PROOF_TIMESTAMP_URL'>
+  config: Pick<Config, 'PROOF_TIMESTAMP_URL'>
 }
 
 interface Due {
@@ -32,7 +33,7 @@ interface Due {
   previous: PreviousManifest | null
 }
 
-// A day is closed when what was begun on it is committed: a statement takes half a minute, an attempt is recorded for two minutes.
+// What was begun on a day counts for it if it is recorded in this time: an attempt is recorded for two minutes.
 const closeMs = 10 * 60_000
 
 /**
@@ -51,6 +52,7 @@ export const makeManifests = async (deps: ManifestDeps, now: Date, signal: Abort
         'manifests',
         { workspace_id: workspace.workspaceId },
         async () => {
+          await closeDay(deps.db, workspace.workspaceId, lastDay, signal)
           let previous = last
           let day = previous ? dayAfter(previous.day) : workspace.firstOn
           for (; day <= lastDay; day = dayAfter(day)) {
@@ -69,6 +71,27 @@ export const makeManifests = async (deps: ManifestDeps, now: Date, signal: Abort
   const { PROOF_TIMESTAMP_URL: url } = deps.config
   const stamped = url === undefined ? 0 : await stampDue(deps, url, signal)
   return `${made} manifests made, ${stamped} stamped`
+}
+
+// A transaction that waits for another statement ends within half a minute.
+const closingMaxMs = 60_000
+const closingPauseMs = 50
+
+/**
+ * Closes a day and those before: what is written from now on belongs to a later one, whatever the clocks say. Then waits for the transactions that
+ * may not have seen it. Each has its number before it looks: see `time_in_manifest`.
+ */
+const closeDay = async (db: Database, workspaceId: string, day: string, signal: AbortSignal): Promise<void> => {
+  await db('workspaces').where({ id: workspaceId }).whereRaw('coalesce(closed_on < ?::date, true)', [day]).update({ closed_on: day })
+  const { rows } = await db.raw<{ rows: { next: string }[] }>('select pg_snapshot_xmax(pg_current_snapshot())::text as next')
+  const { next } = rows[0]!
+  const endsAt = performance.now() + closingMaxMs
+  for (;;) {
+    const { rows: ended } = await db.raw<{ rows: { isEnded: boolean }[] }>('select event_horizon() >= ?::bigint as "isEnded"', [next])
+    if (ended[0]!.isEnded) return
+    if (performance.now() > endsAt) throw new Error(`the day ${day} is not closed: a transaction that began before runs for over a minute`)
+    await sleep(closingPauseMs, undefined, { signal })
+  }
 }
 
 /** Returns the workspaces whose manifests are not made up to this day, with the last one of each. */
@@ -115,8 +138,7 @@ const createMakeOne = async ({ db, writeTo, keyRing, installation, config }: Man
   return async ({ workspaceId, workspace }, day, previous) => {
     const counts: ManifestCounts = { legalHolds: 0, documents: 0, receipts: 0, superseded: 0 }
     const madeAt = new Date()
-    const attemptMaxMs = config.DELIVERY_ATTEMPT_TIMEOUT_MS
-    const lines = manifestOf(db, { installationId, workspaceId, workspace, day, previous, database, madeAt, attemptMaxMs }, counts)
+    const lines = manifestOf(db, { installationId, workspaceId, workspace, day, previous, database, madeAt }, counts)
     const content = await writeTo.write(workspaceId, lines)
     const isMade = await db.transaction(async (trx) => {
       const { rowCount } = await trx.raw<{ rowCount: number }>(

@@ -41,8 +41,6 @@ export interface ManifestSubject {
   previous: PreviousManifest | null
   database: string | null
   madeAt: Date
-  /** The longest that an attempt may take. */
-  attemptMaxMs: number
 }
 
 export interface DocumentRow {
@@ -98,8 +96,10 @@ export async function* documentPages(db: Database, { workspaceId, day }: Manifes
       )
       select
         page.id, repo_id as "repoId", doc_id as "docId", received_at as "receivedAt", received_at::text as "receivedExactly",
-        page.size_bytes as "sizeBytes", page.status, content_id is not null as "isKept", superseded_at as "supersededAt",
-        superseded_by as "supersededBy",
+        page.size_bytes as "sizeBytes", page.status, content_id is not null as "isKept",
+        -- What was replaced later is in the manifest of that day.
+        case when superseded_at < :end then superseded_at end as "supersededAt",
+        case when superseded_at < :end then superseded_by end as "supersededBy",
         array(select distinct hold_id from (${holdsOf('page')}) as held order by hold_id) as "legalHolds",
         encode(case when appends = 0 then sha256 else appended_sha256 end, 'hex') as sha256
       from page
@@ -114,6 +114,7 @@ export async function* documentPages(db: Database, { workspaceId, day }: Manifes
         before: new Date(end.getTime() + hourMs),
         first: idPrefixAt(start),
         next: idPrefixAt(end),
+        end,
         limit: rowsPerPage,
       },
     )
@@ -129,7 +130,9 @@ export const deliveriesOf = async (db: Database, documents: DocumentRow[]): Prom
     `
     select
       document_id as "documentId", destination_id as "destinationId", connector_type as kind, deliveries.status,
-      status_since as "statusSince", attempts, receipt
+      status_since as "statusSince", attempts,
+      -- A later one is in the manifest of its day.
+      case when late_receipt_at is null then receipt end as receipt
     from deliveries
     join destinations on destinations.id = destination_id
     where document_id = any(:ids)
@@ -142,53 +145,35 @@ export const deliveriesOf = async (db: Database, documents: DocumentRow[]): Prom
 
 export type ReceiptRow = Pick<DeliveryRow, 'documentId' | 'destinationId' | 'kind'> & { receipt: Receipt }
 
-// A worker repeats the record of an attempt for two minutes.
-const recordMaxMs = 10 * 60_000
-
-/** The receipts of the day for documents of earlier days, in the order in which their attempts were started. */
-export async function* receiptPages(
-  db: Database,
-  { workspaceId, day, attemptMaxMs }: ManifestSubject,
-): AsyncGenerator<ReceiptRow[], void, undefined> {
+/** The receipts that were recorded on the day for documents of earlier days, in the order in which they were recorded. */
+export async function* receiptPages(db: Database, { workspaceId, day }: ManifestSubject): AsyncGenerator<ReceiptRow[], void, undefined> {
   const { start, end } = boundsOf(day)
-  let after = idPrefixAt(new Date(start.getTime() - attemptMaxMs - recordMaxMs))
+  let after = { time: start.toISOString(), documentId: '', destinationId: '' }
   for (;;) {
-    const { rows } = await db.raw<{ rows: (Omit<ReceiptRow, 'receipt'> & { attemptId: string; receipt: Receipt | null })[] }>(
+    const { rows } = await db.raw<{ rows: (ReceiptRow & { recordedExactly: string })[] }>(
       `
       with page as materialized (
-        select id, document_id, destination_id
-        from delivery_attempts
+        select document_id, destination_id, late_receipt_at, receipt
+        from deliveries
         where workspace_id = :workspaceId
-          and id > :after
-          and id < :next
-          and outcome = 'delivered'
-          and document_id < :first
-        order by id
+          and (late_receipt_at, document_id, destination_id) > (:time::timestamptz, :documentId, :destinationId)
+          and late_receipt_at < :end
+        order by late_receipt_at, document_id, destination_id
         limit :limit
       )
       select
-        page.id as "attemptId", page.document_id as "documentId", page.destination_id as "destinationId", connector_type as kind,
-        case when receipt ->> 'attempt_id' = page.id then receipt end as receipt
+        document_id as "documentId", destination_id as "destinationId", connector_type as kind, receipt,
+        late_receipt_at::text as "recordedExactly"
       from page
-      -- With offset 0, each is looked up: the planner would read all deliveries instead.
-      left join lateral (
-        select receipt
-        from deliveries
-        where deliveries.document_id = page.document_id
-          and deliveries.destination_id = page.destination_id
-        offset 0
-      ) as delivery on true
-      left join destinations on destinations.id = page.destination_id
-      order by page.id
+      join destinations on destinations.id = destination_id
+      order by late_receipt_at, document_id, destination_id
       `,
-      { workspaceId, after, next: idPrefixAt(end), first: idPrefixAt(start), limit: rowsPerPage },
+      { workspaceId, ...after, end, limit: rowsPerPage },
     )
-    const isOfDay = ({ answered_at: at }: Receipt) => at >= start.toISOString() && at < end.toISOString()
-    const found = rows.flatMap(({ receipt, ...row }) => (receipt && isOfDay(receipt) ? [{ ...row, receipt }] : []))
-    if (found.length > 0) yield found
+    if (rows.length > 0) yield rows
     const last = rows.at(-1)
     if (!last || rows.length < rowsPerPage) return
-    after = last.attemptId
+    after = { time: last.recordedExactly, documentId: last.documentId, destinationId: last.destinationId }
   }
 }
 

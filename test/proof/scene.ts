@@ -57,6 +57,11 @@ export const arrange = async () => {
     const result = { path: `s3://Müller/${delivery.docId}`, bytesSent: 5, sha256, sizeBytes: job.content.sizeBytes, answer }
     const end = { id: ulid(at), operation: 'attemptDelivered', outcome: 'delivered', durationMs: 5, bytesSent: 5, result } as const
     await createRecordAttempt(db, testConfig())(delivery, job, end)
+    const { documentId: document_id, destinationId: destination_id } = delivery
+    if (at > Date.now())
+      await db('deliveries')
+        .where({ document_id, destination_id })
+        .update({ late_receipt_at: new Date(at) })
   }
   const workspace = `acme/${routes.workspaceSlug}`
   const stored = () =>
