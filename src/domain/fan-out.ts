@@ -84,9 +84,18 @@ export const pathSegment = (text: string): string => {
   return safe === '.' || safe === '..' ? percentEncoded(safe) : safe
 }
 
-/** Returns the path of a document at the destinations of a connection, below their folder or prefix. */
+/** Returns the path of a part of a manifest at a destination that gets a copy. No document has it. */
+export const pathOfManifest = (fileName: string): string => `manifests/${fileName}`
+
+// The dot in the name of such a part: in its folder below any other one, and where this folder may be that of the destination.
+const dotOfManifest = /(?<=^(?:(?:.*\/)?manifests\/)?\d{4}-\d{2}-\d{2})\.(?=(?:jsonl|p7s|pem|tsr)$)/iu
+
+/**
+ * Returns the path of a document at the destinations of a connection, below their folder or prefix. It is not that of the copy of a manifest: the dot
+ * of such a name is encoded.
+ */
 export const pathOf = ({ pathTemplate }: ConnectionSettings, document: RoutedDocument): string =>
-  fillTemplate(pathTemplate, { ...placeholderValues(document), ...cutFields(document.fields) }, pathSegment)
+  fillTemplate(pathTemplate, { ...placeholderValues(document), ...cutFields(document.fields) }, pathSegment).replace(dotOfManifest, '%2E')
 
 // Several fields have to fit into a path, which has 1,024 bytes in S3 and 400 characters in SharePoint. The placeholders of the document
 // itself tell documents apart.

@@ -5,6 +5,7 @@ import { createOpenCredentials } from '../connectors/target.ts'
 import type { Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import type { OnItsOwn } from '../db/on-its-own.ts'
+import { pathOfManifest } from '../domain/fan-out.ts'
 import type { KeyRing } from '../security/seal.ts'
 import { createManifests, partsOf, type ManifestPart } from './manifests.ts'
 
@@ -119,7 +120,8 @@ const payloadOf = (
     connectionId: '',
     documentId: `manifest-${day}`,
     repoId: 'manifests',
-    docId: `manifest-${day}`,
+    // Has the id of the destination, so that no source system has chosen the same, and 37 of the 40 characters of content servers.
+    docId: `${day}-${destination.id}`,
     compId: fileName,
     erpObjectType: null,
     erpObjectId: null,
@@ -128,7 +130,7 @@ const payloadOf = (
     description: null,
     fields: {},
     properties: {},
-    path: `manifests/${fileName}`,
+    path: pathOfManifest(fileName),
     location: null,
     contentType,
     sizeBytes,

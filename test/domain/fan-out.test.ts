@@ -1,5 +1,5 @@
 import { connectionSettings } from '../../src/domain/connection-settings.ts'
-import { pathSegment, planDeliveries, type RoutedDocument, type Route } from '../../src/domain/fan-out.ts'
+import { pathOfManifest, pathSegment, planDeliveries, type RoutedDocument, type Route } from '../../src/domain/fan-out.ts'
 
 const document: RoutedDocument = {
   repoId: 'Z1',
@@ -25,6 +25,24 @@ const route = (destination: string, more: { isActive?: boolean; settings?: objec
 
 const pathBy = (path_template: string, more: Partial<RoutedDocument> = {}) =>
   planDeliveries([route('a', { settings: { path_template } })], { ...document, ...more })[0]!.path
+
+test.each(['2026-11-28.jsonl', '2026-11-28.p7s', '2026-11-28.pem', '2026-11-28.tsr'])(
+  'no document lies where the part %s of a manifest does',
+  (name) => {
+    const encoded = name.replace('.', '%2E')
+    const [folder] = pathOfManifest(name).split('/') as [string]
+    const [docId, compId] = [name.slice(0, 10), name.slice(10)]
+    const nameIn = '{doc_id}{comp_id}'
+    expect(pathBy(`{repo_id}/${nameIn}`, { repoId: folder, docId, compId })).toBe(`${folder}/${encoded}`)
+    expect(pathBy('{doc_id}/{comp_id}', { docId: folder, compId: name })).toBe(`${folder}/${encoded}`)
+    // At a destination whose folder is around that of the copies, or is that of the copies; and where case does not matter.
+    expect(pathBy('{repo_id}/{doc_id}/{comp_id}', { docId: folder, compId: name })).toBe(`Z1/${folder}/${encoded}`)
+    expect(pathBy(nameIn, { docId, compId })).toBe(encoded)
+    expect(pathBy('{doc_id}/{comp_id}', { docId: 'Manifests', compId: name.toUpperCase() })).toBe(`Manifests/${encoded.toUpperCase()}`)
+    // Others stay as they are.
+    expect(pathBy('{repo_id}/{doc_id}/{comp_id}', { repoId: folder, docId: 'D1', compId: name })).toBe(`${folder}/D1/${name}`)
+  },
+)
 
 describe('fan-out', () => {
   test('plans one delivery per destination, in the order of the routes', () => {
