@@ -34,6 +34,7 @@ const namedElsewhere: Record<string, string> = {
   TEST_HELM_BIN: 'test/support/set-up.ts',
   TEST_KUBECONFORM_BIN: 'test/support/set-up.ts',
   TEST_KUBERNETES_API_DIR: 'test/support/set-up.ts',
+  TEST_MINIO_BIN: 'test/support/tools.ts',
   TEST_MOTO_DIR: 'test/support/set-up.ts',
   TEST_SCREENSHOTS: 'test/console/browser.ts',
   TEST_SEED: 'test/fuzz/fuzz.release.test.ts',
