@@ -16,6 +16,11 @@ const settingMessage =
   'DATABASE_URL leads to a pooler that does not accept statement_timeout. With transaction pooling, set DATABASE_TRANSACTION_POOLING=true. ' +
   'With session pooling, set ignore_startup_parameters = statement_timeout in PgBouncer'
 
+// The sort orders of the schema exist for some encodings only, and names have characters of every language.
+const encodingMessage = (encoding: string) =>
+  `The database of DATABASE_URL has the encoding ${encoding}, and the relay needs UTF8. ` +
+  "Create it with: create database relay owner relay encoding 'UTF8' template template0"
+
 /** Explains an error that every statement causes until DATABASE_URL leads elsewhere. @returns undefined if the error has another cause */
 export const explainServer = (thrown: unknown): UserError | undefined => {
   if (isReadOnly(thrown)) return new UserError(readOnlyMessage, { cause: thrown })
@@ -78,10 +83,14 @@ export const requireServer = async (
   try {
     await requirePrimary(db)
     if (!isPooled) await requireSessions(db)
-    const { rows } = await db.raw<{ rows: { role: string; timeout: string }[] }>(
-      `select quote_ident(current_user) as role, current_setting('statement_timeout') as timeout`,
+    const { rows } = await db.raw<{ rows: { role: string; timeout: string; encoding: string }[] }>(
+      `select
+        quote_ident(current_user) as role,
+        current_setting('statement_timeout') as timeout,
+        current_setting('server_encoding') as encoding`,
     )
-    const { role, timeout } = rows[0]!
+    const { role, timeout, encoding } = rows[0]!
+    if (encoding !== 'UTF8') throw new UserError(encodingMessage(encoding))
     if (timeout !== '0') return []
     return [
       'statement_timeout is 0, and the pooler does not let the relay set it, so a statement may run without a limit. ' +

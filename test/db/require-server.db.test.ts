@@ -6,6 +6,7 @@ import { migrateAll } from '../../src/app/migrate.ts'
 import { oneMachine } from '../../src/app/one-machine.ts'
 import { startWith } from '../../src/app/runtime.ts'
 import { UserError } from '../../src/base/errors.ts'
+import { newId } from '../../src/base/ids.ts'
 import { createLog } from '../../src/base/log.ts'
 import { diagnose } from '../../src/cli/doctor/doctor.ts'
 import { openDatabase } from '../../src/db/database.ts'
@@ -110,6 +111,19 @@ test('a database that accepts no writes is refused at the start, and explained b
   await expect(startProcess({ DATABASE_URL: url })).rejects.toThrow(readOnly)
   await expect(migrateAll(testConfig({ DATABASE_URL: url }))).rejects.toThrow(readOnly)
   expect(await findingOf({ DATABASE_URL: url })).toMatchObject({ status: 'failed', message: expect.stringContaining(readOnly) })
+  await drop()
+})
+
+test('a database with another encoding is refused before its schema is made', async () => {
+  const { db, drop } = await createTestDatabase()
+  const name = `test_${newId().toLowerCase()}`
+  await db.raw(`create database ?? encoding 'SQL_ASCII' locale 'C' template template0`, [name])
+  const url = new URL(database.url)
+  url.pathname = `/${name}`
+  const refusal = 'has the encoding SQL_ASCII, and the relay needs UTF8'
+  await expect(migrateAll(testConfig({ DATABASE_URL: url.href }))).rejects.toThrow(refusal)
+  expect(await findingOf({ DATABASE_URL: url.href })).toMatchObject({ status: 'failed', message: expect.stringContaining(refusal) })
+  await db.raw('drop database ?? with (force)', [name])
   await drop()
 })
 
