@@ -1,17 +1,15 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
-import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { randomBytes } from 'node:crypto'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { newId } from '../src/base/ids.ts'
 import { readConfig } from '../src/config/config.ts'
 import { blocksOf } from './docs/commands.ts'
-import { runSteps } from './docs/walk.ts'
-import { createClient, type Json } from './support/client.ts'
+import type { Json } from './support/client.ts'
 import { findEngine } from './support/compose/engine.ts'
+import { checkout, composeProject, copyCheckout } from './support/compose/project.ts'
 import { buildStandIns } from './support/compose/stand-ins.ts'
 import { disposable } from './support/disposable.ts'
 import { createFolder } from './support/folder.ts'
@@ -19,11 +17,11 @@ import { startHttpTarget } from './support/http-target.ts'
 import { share } from './support/share.ts'
 import { until } from './support/until.ts'
 
-// Starts docker-compose.yml with an engine: installs, delivers, upgrades, goes back, and starts everything again. Where the engine cannot
-// pull the images, stand-ins have their names (support/compose/stand-ins.ts).
+// Starts the compose files with an engine. docker-compose.yml: installs, delivers, upgrades, goes back, and starts everything again.
+// deploy/compose/one-machine.yml: installs, delivers, stops, is killed, and starts again. Where the engine cannot pull the images, stand-ins
+// have their names (support/compose/stand-ins.ts).
 
 const run = promisify(execFile)
-const checkout = fileURLToPath(new URL('../', import.meta.url))
 const read = (path: string) => readFile(join(checkout, path), 'utf8')
 
 // A build of the image takes minutes on two busy cores, and there are two.
@@ -36,8 +34,10 @@ interface Service {
 const composeFile = await read('docker-compose.yml')
 const { services } = parse(composeFile, { merge: true }) as { services: Record<string, Service> }
 const baseImage = /^ARG BASE_IMAGE=(\S+)$/m.exec(await read('Dockerfile'))![1]!
-const ownImage = services['api']!.image
-const images = [...new Set([baseImage, ...Object.values(services).map(({ image }) => image)])].filter((image) => image !== ownImage)
+const ownImages = { cluster: services['api']!.image, oneMachine: 'document-relay:all' }
+const images = [...new Set([baseImage, ...Object.values(services).map(({ image }) => image)])].filter(
+  (image) => image !== ownImages.cluster,
+)
 
 const { path: folder } = share(await createFolder())
 const tools = { config: readConfig(), say: (line: string) => void process.stderr.write(`${line}\n`) }
@@ -47,37 +47,38 @@ const found = await findEngine(images, join(folder, 'engine'), tools, (engine) =
 const reason = typeof found === 'string' ? found : undefined
 const engine = typeof found === 'string' ? undefined : share(disposable(found, (each) => each.stop()))
 
-const source = join(folder, 'source')
-const project = `relay-${newId().toLowerCase()}`
-const environment: NodeJS.ProcessEnv = {
+const variables = {
   ...engine?.environment,
-  COMPOSE_PROJECT_NAME: project,
-  COMPOSE_FILE: `docker-compose.yml:${join(folder, 'ports.yml')}`,
   POSTGRES_PASSWORD: newId(),
   RELAY_DATABASE_PASSWORD: newId(),
   TEMPORAL_DATABASE_PASSWORD: newId(),
-  RELAY_SECRET_KEYS: `k1:${Buffer.alloc(32, 1).toString('base64')}`,
+  RELAY_SECRET_KEYS: `k1:${randomBytes(32).toString('base64')}`,
   // The target of the test is on this machine.
   RELAY_ALLOWED_PRIVATE_CIDRS: '10.0.0.0/8,172.16.0.0/12,192.168.0.0/16',
 }
+const projectName = () => `relay-${newId().toLowerCase()}`
 
-/** Runs commands of a page in the checkout of the installation. `docker compose exec` would read the commands after it. */
-const follow = async (commands: string): Promise<string> => {
-  const preamble = 'docker() { command docker "$@" </dev/null; }\n'
-  return (await runSteps([preamble + commands], { folder: source, environment, timeoutMs: testTimeoutMs })).join('')
+// An engine needs root, or one that runs, which not every machine has. The title then says why nothing was started.
+const describeWithEngine = engine ? describe : describe.skip
+const titleOf = (file: string) => `${file}${reason ? ` (${reason})` : ''}`
+
+const source = join(folder, 'source')
+const environment = {
+  ...variables,
+  COMPOSE_PROJECT_NAME: projectName(),
+  COMPOSE_FILE: `docker-compose.yml:${join(folder, 'ports.yml')}`,
 }
-const docker = async (...args: string[]): Promise<string> =>
-  (await run('docker', args, { cwd: source, env: environment, maxBuffer: 16 * 1024 * 1024 })).stdout.trim()
-const compose = (...args: string[]) => docker('compose', ...args)
+const { docker, compose, execute, follow, containers, originOf, forwardFromContainers, psql, expectFewRights, roles, open } =
+  composeProject({
+    source,
+    environment,
+    timeoutMs: testTimeoutMs,
+  })
 const git = (...args: string[]) => run('git', ['-C', source, '-c', 'user.name=Test', '-c', 'user.email=test@relay.example', ...args])
 
 /** Makes a repository with two versions: this one, and a next one with another build id and one more migration. */
 const writeVersions = async (): Promise<void> => {
-  const kept = (await read('.dockerignore')).split('\n').flatMap((line) => /^!(.+)$/.exec(line)?.[1] ?? [])
-  await mkdir(source)
-  const isSource = (path: string) => !/\/(node_modules|dist)(\/|$)/.test(path.slice(checkout.length - 1))
-  for (const name of [...kept, 'deploy', 'Dockerfile', '.dockerignore', 'docker-compose.yml'])
-    await cp(join(checkout, name), join(source, name), { recursive: true, filter: isSource })
+  await copyCheckout(source)
   const commit = async (version: string) => {
     await git('add', '--all')
     await git('commit', '--quiet', '--message', version)
@@ -100,20 +101,6 @@ const writePorts = async (): Promise<void> => {
   const lines = Object.entries(ports).map(([name, port]) => `  ${name}:\n    ports: !override ['127.0.0.1::${port}']`)
   await writeFile(join(folder, 'ports.yml'), `services:\n${lines.join('\n')}\n`)
 }
-const originOf = async (service: string, port: number) => `http://${await compose('port', service, String(port))}`
-
-interface Container {
-  Service: string
-  State: string
-  Health: string
-  ExitCode: number
-}
-const containers = async (): Promise<Container[]> =>
-  (await compose('--profile', 'monitoring', 'ps', '--all', '--format', 'json'))
-    .split('\n')
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Container)
-
 const jobs = ['migrate', 'promote', 'temporal-namespace', 'temporal-schema']
 const withHealth = ['api', 'postgres', 'temporal', 'worker']
 
@@ -121,46 +108,12 @@ const withHealth = ['api', 'postgres', 'temporal', 'worker']
 const untilRunning = () =>
   until(
     'the services are healthy',
-    containers,
+    () => containers('--profile', 'monitoring'),
     (all) =>
       jobs.every((name) => all.some(({ Service: service, State, ExitCode }) => service === name && State === 'exited' && ExitCode === 0)) &&
       withHealth.every((name) => all.some(({ Service: service, Health }) => service === name && Health === 'healthy')),
     5 * 60_000,
   )
-
-/** Starts a server at the address that containers have for this machine, which forwards connections to a port of the loopback. */
-const forwardFromContainers = async (target: number) => {
-  const address = await docker('network', 'inspect', `${project}_default`, '--format', '{{(index .IPAM.Config 0).Gateway}}')
-  const server = createServer((client) => {
-    const upstream = connect(target, '127.0.0.1')
-    client.on('error', () => upstream.destroy())
-    upstream.on('error', () => client.destroy())
-    client.pipe(upstream).pipe(client)
-  })
-  server.listen(0, address)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return disposable({ origin: `http://${address}:${port}` }, () => server.close())
-}
-
-const psql = (sql: string) => compose('exec', '--no-TTY', 'postgres', 'psql', '--username', 'postgres', '--dbname', 'relay', '-Atc', sql)
-
-const open = async (key: string) => createClient({ baseUrl: await originOf('api', 8080), name: 'acme/invoices', key })
-
-const expectFewRights = async (): Promise<void> => {
-  expect((await psql("select rolname || ' ' || rolsuper from pg_roles where rolname !~ '^pg_' order by 1")).split('\n')).toEqual([
-    'postgres true',
-    'relay false',
-    'temporal false',
-  ])
-  for (const service of ['api', 'worker']) {
-    const id = await compose('ps', '--quiet', service)
-    const [{ HostConfig: host }] = JSON.parse(await docker('inspect', id)) as [{ HostConfig: object }]
-    expect(host).toMatchObject({ ReadonlyRootfs: true, CapDrop: ['ALL'] })
-    expect(await compose('exec', '--no-TTY', service, 'id', '-u')).toBe('1000')
-    await expect(compose('exec', '--no-TTY', service, 'sh', '-c', 'echo x >/app/x')).rejects.toThrow('Read-only file system')
-  }
-}
 
 const expectMonitoring = async (): Promise<void> => {
   const api = await compose('ps', '--quiet', 'api')
@@ -179,14 +132,12 @@ const expectMonitoring = async (): Promise<void> => {
   )
   expect((await get('rules')).groups.length).toBeGreaterThan(0)
   const provisioned = ['datasources/relay.yml', 'dashboards/relay.yml'].map((name) => `/etc/grafana/provisioning/${name}`)
-  await compose('exec', '--no-TTY', 'grafana', 'ls', ...provisioned, '/etc/grafana/dashboards/relay-dashboard.json')
+  await execute('grafana', 'ls', ...provisioned, '/etc/grafana/dashboards/relay-dashboard.json')
 }
 
-const buildOfWorker = () => compose('exec', '--no-TTY', 'worker', 'printenv', 'TEMPORAL_WORKER_BUILD_ID')
+const buildOfWorker = () => execute('worker', 'printenv', 'TEMPORAL_WORKER_BUILD_ID')
 
-// An engine needs root, or one that runs, which not every machine has. The title then says why nothing was started.
-const describeWithEngine = engine ? describe : describe.skip
-describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
+describeWithEngine(titleOf('docker-compose.yml'), () => {
   test(
     'installs a relay that delivers, is upgraded and downgraded by docs/upgrade.md, and keeps its documents',
     async () => {
@@ -198,16 +149,19 @@ describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
         await untilRunning()
         await follow(createWorkspace!)
         const key = (await follow(createKey!)).trim()
-        await expectFewRights()
+        expect(await roles()).toEqual(['postgres true', 'relay false', 'temporal false'])
+        for (const service of ['api', 'worker']) await expectFewRights(service)
 
         await using target = await startHttpTarget()
         await using forwarded = await forwardFromContainers(target.port)
-        const { repoId } = await (await open(key)).wire([`${forwarded.origin}/documents`])
+        const { repoId } = await (await open('api', key)).wire([`${forwarded.origin}/documents`])
         const docId = newId()
-        await (await open(key)).sendDocument(repoId, 'delivered', docId)
+        await (await open('api', key)).sendDocument(repoId, 'delivered', docId)
         expect(target.arrivals.map(({ body }) => body.toString())).toEqual(['hello'])
         const expectDocument = async () => {
-          const { status, text } = await (await open(key)).send('GET', `get&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`)
+          const { status, text } = await (
+            await open('api', key)
+          ).send('GET', `get&pVersion=0045&contRep=${repoId}&docId=${docId}&compId=data`)
           expect({ status, text }).toEqual({ status: 200, text: 'hello' })
         }
         await expectDocument()
@@ -220,13 +174,13 @@ describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
         expect(await psql("select to_regclass('next_version') is not null")).toBe('t')
         expect(await buildOfWorker()).toBe('0.2.0')
         await expectDocument()
-        await (await open(key)).sendDocument(repoId, 'delivered')
+        await (await open('api', key)).sendDocument(repoId, 'delivered')
 
         // "Check out the old version, build, and repeat the last three commands."
         await follow(['git checkout --quiet v0.1.0', 'docker compose build', ...upgrade.trim().split('\n').slice(-3)].join('\n'))
         await untilRunning()
         expect(await buildOfWorker()).toBe('0.1.0')
-        await (await open(key)).sendDocument(repoId, 'delivered')
+        await (await open('api', key)).sendDocument(repoId, 'delivered')
         expect(target.arrivals).toHaveLength(3)
 
         // Everything starts again from the volumes, in a network with another address.
@@ -235,12 +189,132 @@ describeWithEngine(`docker-compose.yml${reason ? ` (${reason})` : ''}`, () => {
         await untilRunning()
         await expectDocument()
         await using again = await forwardFromContainers(target.port)
-        const wired = await (await open(key)).wire([`${again.origin}/documents`])
-        await (await open(key)).sendDocument(wired.repoId, 'delivered')
+        const wired = await (await open('api', key)).wire([`${again.origin}/documents`])
+        await (await open('api', key)).sendDocument(wired.repoId, 'delivered')
         expect(target.arrivals).toHaveLength(4)
       } finally {
         await compose('--profile', 'monitoring', 'down', '--volumes')
-        await docker('image', 'rm', ownImage)
+        await docker('image', 'rm', ownImages.cluster)
+      }
+    },
+    testTimeoutMs,
+  )
+})
+
+describeWithEngine(titleOf('deploy/compose/one-machine.yml'), () => {
+  const file = 'deploy/compose/one-machine.yml'
+  const names = ['postgres', 'relay']
+  const settings = {
+    ...variables,
+    COMPOSE_PROJECT_NAME: projectName(),
+    COMPOSE_FILE: file,
+    // The file publishes a fixed port. No other program listens on it at this address.
+    RELAY_BIND: `127.${80 + (process.pid % 100)}.0.1`,
+    RELAY_TEMPORAL_UI: '127.0.0.1:8233',
+  }
+  const copy = join(folder, 'one-machine')
+  const relay = composeProject({ source: copy, environment: settings, timeoutMs: testTimeoutMs })
+
+  const untilHealthy = () =>
+    until(
+      'both services are healthy',
+      () => relay.containers(),
+      (all) => names.every((name) => all.some(({ Service: service, Health }) => service === name && Health === 'healthy')),
+      5 * 60_000,
+    )
+
+  /** Returns the workflow runs of a document that have not ended. */
+  const openRuns = (docId: string) =>
+    relay.psql(
+      `select encode(run_id, 'hex') from temporal.current_executions where workflow_id like '%/${docId}/%' and state = 2 order by 1`,
+    )
+
+  test(
+    'installs a relay that delivers, keeps its documents and its workflows when it is stopped or killed, and stops in time',
+    async () => {
+      await copyCheckout(copy)
+      const page = await read('docs/one-machine.md')
+      const [up, createWorkspace, createKey] = blocksOf(page)
+        .find(({ content }) => content.startsWith('docker compose'))!
+        .content.trim()
+        .split('\n')
+      try {
+        await relay.compose('build')
+        let since = Date.now()
+        const sayTime = (what: string) => tools.say(`${file}: ${what} after ${((Date.now() - since) / 1_000).toFixed(1)} s`)
+        await relay.follow([up, createWorkspace].join('\n'))
+        const key = (await relay.follow(createKey!)).trim()
+        await using target = await startHttpTarget()
+        await using forwarded = await relay.forwardFromContainers(target.port)
+        const accepted: string[] = []
+        let status = 200
+        target.answerWith(({ body }, response) => {
+          if (status === 200) accepted.push(body.toString())
+          response.writeHead(status).end()
+        })
+        const client = await relay.open('relay', key)
+        await client.change('PATCH', '/settings', { retry_initial_interval_seconds: 5, retry_max_interval_seconds: 5, max_retries: 100 })
+        const { repoId } = await client.wire([`${forwarded.origin}/documents`])
+        const firstId = newId()
+        await client.sendDocument(repoId, 'delivered', firstId)
+        sayTime('delivered the first document')
+
+        expect(await relay.roles()).toEqual(['postgres true', 'relay false'])
+        await relay.expectFewRights('relay')
+        const ui = `fetch('http://${settings.RELAY_TEMPORAL_UI}/namespaces/default/workflows').then(({ status }) => console.log(status))`
+        expect(await relay.execute('relay', 'node', '--eval', ui)).toBe('200')
+        const ids = (await relay.compose('ps', '--quiet')).split('\n')
+        tools.say(
+          await relay.docker('stats', '--no-stream', '--format', '{{.Name}}: {{.MemUsage}}, {{.PIDs}} processes and threads', ...ids),
+        )
+        tools.say(await relay.docker('image', 'ls', ownImages.oneMachine))
+
+        /** Sends a document that its target refuses, does what ends the workers, and expects the same workflows, and one delivery. */
+        const expectKept = async (interrupt: () => Promise<unknown>): Promise<void> => {
+          const docId = newId()
+          status = 503
+          const id = await client.sendDocument(repoId, 'retrying', docId)
+          const runs = await openRuns(docId)
+          expect(runs).not.toBe('')
+          await interrupt()
+          await untilHealthy()
+          expect(await openRuns(docId)).toBe(runs)
+          accepted.length = 0
+          status = 200
+          await client.untilStatus(id, 'delivered')
+          expect(accepted).toEqual(['hello'])
+          const first = await client.send('GET', `get&pVersion=0045&contRep=${repoId}&docId=${firstId}&compId=data`)
+          expect(first).toMatchObject({ status: 200, text: 'hello' })
+        }
+
+        await expectKept(() => relay.compose('restart'))
+
+        // The engine starts nothing again that `docker kill` has ended.
+        await expectKept(async () => {
+          await relay.execute('relay', 'sh', '-c', 'kill -KILL $(cut -d" " -f1 /proc/1/task/1/children)').catch(() => {})
+          await until('the engine has started the relay again', async () => (await relay.inspect('relay')).RestartCount === 1)
+        })
+
+        // Its files in memory go with the container, as at an upgrade.
+        await expectKept(async () => {
+          since = Date.now()
+          await relay.compose('stop')
+          sayTime('stopped')
+          for (const service of names) expect((await relay.inspect(service)).State).toMatchObject({ Running: false, ExitCode: 0 })
+          const log = await relay.compose('logs', '--no-color')
+          expect(log).toContain('Temporal')
+          const { POSTGRES_PASSWORD, RELAY_DATABASE_PASSWORD, RELAY_SECRET_KEYS } = variables
+          for (const secret of [key, POSTGRES_PASSWORD, RELAY_DATABASE_PASSWORD, RELAY_SECRET_KEYS.slice('k1:'.length)])
+            expect(log).not.toContain(secret)
+          await relay.compose('rm', '--force')
+          await relay.follow(up!)
+        })
+      } catch (thrown) {
+        tools.say(await relay.compose('logs', '--no-color', '--tail', '20'))
+        throw thrown
+      } finally {
+        await relay.compose('down', '--volumes')
+        await relay.docker('image', 'rm', ownImages.oneMachine)
       }
     },
     testTimeoutMs,

@@ -1,5 +1,5 @@
-// Images with the names of docker-compose.yml and the Dockerfile, made of Debian's packages and of programs of this machine. They take the
-// same variables, folders and commands as the images of these names, if docker-compose.yml uses them.
+// Images with the names of the compose files and the Dockerfile, made of Debian's packages and of programs of this machine. They take the
+// same variables, folders and commands as the images of these names, if the compose files use them.
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, realpath, writeFile } from 'node:fs/promises'
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { cacheDirOf, downloadTimeoutMs, installInto } from '../../../src/programs/install-program.ts'
 import { findProgram, runProgram } from '../../../src/programs/programs.ts'
+import { findTemporalUi } from '../../../src/temporal-server/find-programs.ts'
 import { temporalServerFolder, fromDebian, type ToolOptions } from '../tools.ts'
 import type { Engine } from './engine.ts'
 
@@ -39,8 +40,8 @@ const findBase = async ({ config, say }: ToolOptions): Promise<string> => {
   })
 }
 
-/** A server that does nothing but listen: the console of Temporal and the dashboards cannot be had here. */
-const listener = (port: number): StandIn => ({ sources: [], steps: [`CMD ["nc", "-lk", "${port}"]`] })
+/** A server that does nothing but listen. */
+const listener = (port: number) => `CMD ["nc", "-lk", "${port}"]`
 
 const standIns = async (tools: ToolOptions): Promise<Record<string, StandIn>> => {
   const npm = dirname(dirname(await realpath((await findProgram('npm', tools.config.childEnvironment.PATH))!)))
@@ -82,7 +83,11 @@ const standIns = async (tools: ToolOptions): Promise<Record<string, StandIn>> =>
         'CMD ["/etc/temporal/entrypoint.sh"]',
       ],
     },
-    'temporalio/ui': listener(8080),
+    // The image of the relay with Temporal takes its program. As a service, it is a listener: what makes its configuration cannot be had here.
+    'temporalio/ui': {
+      sources: [await findTemporalUi(tools)],
+      steps: ['COPY ui-server /home/ui-server/', listener(8080)],
+    },
     'prom/prometheus': {
       sources: [join(prometheus, 'prometheus')],
       steps: [
@@ -93,7 +98,7 @@ const standIns = async (tools: ToolOptions): Promise<Record<string, StandIn>> =>
         'CMD ["--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus"]',
       ],
     },
-    'grafana/grafana': listener(3000),
+    'grafana/grafana': { sources: [], steps: [listener(3000)] },
   }
 }
 
@@ -103,7 +108,7 @@ export const buildStandIns = async ({ environment: env }: Engine, images: string
   const known = await standIns(tools)
   for (const image of images) {
     const standIn = known[image.split(':')[0]!]
-    if (!standIn) throw new Error(`docker-compose.yml uses an image without a stand-in: ${image}`)
+    if (!standIn) throw new Error(`a compose file uses an image without a stand-in: ${image}`)
     const context = join(folder, image.replaceAll(/\W/g, '-'))
     await mkdir(context, { recursive: true })
     for (const source of standIn.sources) await cp(source, join(context, basename(source)), { recursive: true, dereference: true })

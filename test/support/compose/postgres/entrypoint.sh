@@ -9,7 +9,7 @@ fi
 
 if [ ! -s "$PGDATA/PG_VERSION" ]; then
   printf '%s' "$POSTGRES_PASSWORD" >/tmp/password
-  initdb --username postgres --pwfile /tmp/password --pgdata "$PGDATA"
+  initdb --encoding UTF8 --username postgres --pwfile /tmp/password --pgdata "$PGDATA"
   rm /tmp/password
   echo 'host all all all scram-sha-256' >>"$PGDATA/pg_hba.conf"
   # Until the scripts have run, nothing can connect from outside.
