@@ -210,6 +210,12 @@ export const createStatement = <Row>(name: string, sql: string) => {
   }
 }
 
+/**
+ * SQL: any of the texts of a list, for a statement that PostgreSQL plans once per connection. With the list itself, each plan for a list of one
+ * text promises to be cheaper than a plan for all lists, so the statement would be planned at each execution.
+ */
+export const anyOf = (name: string) => `any ((select :${name}::text[])::text[])`
+
 class Rollback extends Error {
   readonly result: unknown
 

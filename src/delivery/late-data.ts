@@ -9,7 +9,7 @@ import { DeliveryError, type Connector, type DeliveredCopy, type FindConnector }
 import { connectorTypes } from '../connectors/index.ts'
 import { propertiesOf } from '../connectors/target.ts'
 import { record, systemActor } from '../db/audit.ts'
-import { createStatement, type Database, type Transaction } from '../db/database.ts'
+import { anyOf, createStatement, type Database, type Transaction } from '../db/database.ts'
 import type { OnItsOwn } from '../db/on-its-own.ts'
 import { createClaimDue, createRunQueue, type ClaimDue, type RunQueue } from '../db/side-work.ts'
 import { workThrough, type RunLimits, type Worked } from '../db/work-through.ts'
@@ -49,31 +49,39 @@ interface Copy extends TemplateDocument {
   ageMs: number
 }
 
-/** SQL: the delivered copies of documents, unless a newer document has replaced them. */
-const copiesOf = (condition: string) => `
-  select
-    deliveries.document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
-    connector_type as connector, config, credentials_sealed as "credentialsSealed", deliveries.workspace_id as "workspaceId",
-    user_slug || '/' || workspace_slug as workspace, deliveries.connection_id as "connectionId", deliveries.path, location,
-    repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
-    ${metadataSelection}, fields,
-    coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
-    late_data.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(late_data.attempts, 0) as tries,
-    coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
-  from deliveries
-  join documents on documents.id = deliveries.document_id
-  join destinations on destinations.id = deliveries.destination_id
-  join workspaces on workspaces.id = deliveries.workspace_id
-  ${enrichedData}
-  left join late_data
-    on late_data.document_id = deliveries.document_id
-    and late_data.destination_id = deliveries.destination_id
-  where deliveries.document_id = any (:documentIds::text[])
-    ${condition}
-    and deliveries.status = 'delivered'
-    and destinations.deleted_at is null
-    and (superseded_at is null or not ${hasNewerCopy()})
-  order by deliveries.document_id, destinations.id`
+/** Creates a statement that finds the delivered copies of documents, unless a newer document has replaced them. */
+const createFindCopies = (name: string, condition: string) =>
+  createStatement<Copy>(
+    name,
+    `
+    select
+      deliveries.document_id as "documentId", destinations.id as "destinationId", destinations.name as "destinationName",
+      connector_type as connector, config, credentials_sealed as "credentialsSealed", deliveries.workspace_id as "workspaceId",
+      user_slug || '/' || workspace_slug as workspace, deliveries.connection_id as "connectionId", deliveries.path, location,
+      repo_id as "repoId", doc_id as "docId", comp_id as "compId", content_type as "contentType", received_at as "receivedAt",
+      ${metadataSelection}, fields,
+      coalesce((select settings -> 'properties' from connections where connections.id = deliveries.connection_id), '{}') as properties,
+      late_data.digest, found_at as "foundAt", found_at::text as "foundAtText", coalesce(late_data.attempts, 0) as tries,
+      coalesce(extract(epoch from now() - found_at) * 1000, 0)::float8 as "ageMs"
+    from deliveries
+    join documents on documents.id = deliveries.document_id
+    join destinations on destinations.id = deliveries.destination_id
+    join workspaces on workspaces.id = deliveries.workspace_id
+    ${enrichedData}
+    left join late_data
+      on late_data.document_id = deliveries.document_id
+      and late_data.destination_id = deliveries.destination_id
+    where ${condition}
+      and deliveries.status = 'delivered'
+      and destinations.deleted_at is null
+      and (superseded_at is null or not ${hasNewerCopy()})
+    order by deliveries.document_id, destinations.id
+    `,
+  )
+
+const findCopiesOf = createFindCopies('delivered-copies', `deliveries.document_id = ${anyOf('documentIds')}`)
+
+const findCopy = createFindCopies('delivered-copy', 'deliveries.document_id = :documentId and deliveries.destination_id = :destinationId')
 
 /** The data of a document that its copy contains. */
 type KnownData = Pick<DeliveredCopy, keyof DocumentMetadata | 'fields' | 'properties'>
@@ -120,8 +128,7 @@ const writeState = (trx: Transaction, { documentId, destinationId }: DeliveryRef
 
 /** Queues an update for each delivered copy of documents that lacks data. The documents must be locked. */
 export const updateCopies = async (trx: Transaction, documentIds: string[], { findConnector }: StaleDeps): Promise<void> => {
-  const { rows } = await trx.raw<{ rows: Copy[] }>(copiesOf(''), { documentIds })
-  for (const copy of rows) {
+  for (const copy of await findCopiesOf(trx, { documentIds })) {
     const connector = findConnector(copy.connector)
     const digest = connector ? digestOf(connector, knownOf(connector, copy)) : null
     if (!connector || digest === null || digest === copy.digest) continue
@@ -298,11 +305,8 @@ export const createLateData = (deps: LateDataDeps, limits: Partial<RunLimits> = 
 
   /** Makes one try. Safe to run twice. @throws the reason of `cancelled`, and failures of the relay itself */
   const tryOnce = async (delivery: DeliveryRef, cancelled: AbortSignal): Promise<Worked> => {
-    const { rows } = await db.raw<{ rows: Copy[] }>(copiesOf('and deliveries.destination_id = :destinationId'), {
-      documentIds: [delivery.documentId],
-      destinationId: delivery.destinationId,
-    })
-    const [copy] = rows
+    const { documentId, destinationId } = delivery
+    const [copy] = await findCopy(db, { documentId, destinationId })
     if (!copy) {
       // It was deleted or replaced, or is being sent again, with everything that is known.
       await recordNothing(delivery, null)

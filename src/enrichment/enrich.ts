@@ -171,6 +171,32 @@ const earlierOf =
     return { name: call.name, status: 'done', error, at: new Date().toISOString() }
   }
 
+const storeTry = createStatement<{ id: string }>(
+  'store-enrichment-try',
+  `
+  with locked as materialized (
+    select id
+    from documents
+    where id = :documentId
+    for no key update
+  )
+  update document_enrichments
+  set
+    status = :status,
+    fields = :fields::jsonb,
+    steps = :steps::jsonb,
+    attempts = attempts + 1,
+    next_try_at = now() + :delayMs::float8 * interval '1 millisecond',
+    updated_at = now()
+  from locked
+  where document_id = locked.id
+    and enrichment_id = :enrichmentId
+    and attempts = :attempts
+    and status = 'pending'
+  returning document_id as id
+  `,
+)
+
 /** Stores what a try has found: the business object, the fields, and paths that contain them. */
 const save = (
   { db, findConnector }: Pick<EnrichDeps, 'db' | 'findConnector'>,
@@ -191,20 +217,10 @@ const save = (
     )
     // First, because it locks the documents of the docId in their order.
     if (Object.keys(link).length > 0) await setMetadata(trx, job.workspaceId, job, link, systemActor)
-    const [locked] = await trx('documents').select('id').where({ id: documentId }).forNoKeyUpdate()
-    if (!locked) return
     const fields = { ...job.fields, ...Object.fromEntries(Object.entries(found).filter(([name]) => !isLinkField(name))) }
-    const updated = await trx('document_enrichments')
-      .where({ document_id: documentId, enrichment_id: job.enrichmentId, attempts: job.attempts, status: 'pending' })
-      .update({
-        status,
-        fields: storableJson(fields),
-        steps: storableJson(steps),
-        attempts: job.attempts + 1,
-        next_try_at: trx.raw(`now() + ? * interval '1 millisecond'`, [delayMs]),
-        updated_at: trx.fn.now(),
-      })
-    if (updated === 0) return
+    const { enrichmentId, attempts } = job
+    const stored = { documentId, enrichmentId, attempts, status, fields: storableJson(fields), steps: storableJson(steps), delayMs }
+    if ((await storeTry(trx, stored)).length === 0) return
     const hasFound = Object.keys(found).length > 0
     if (hasFound || status !== 'pending') await beginWaitingForData(trx, [documentId], status !== 'pending')
     if (!hasFound) return
