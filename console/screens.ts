@@ -106,7 +106,7 @@ export type ScreenName = keyof typeof screens
 /** Returns the screen with this name. */
 export const screenNamed = (name: string): Screen | undefined => (Object.hasOwn(screens, name) ? screens[name as ScreenName] : undefined)
 
-/** Loads the modules of all screens, one after the other. A module that fails to load is loaded when its screen is shown. */
+/** Loads the modules of all screens, one after the other. If one fails to load, the page is loaded again when its screen is shown. */
 export const preloadScreens = async (): Promise<void> => {
   for (const { List, One } of Object.values<Screen>(screens)) {
     await List.preload().catch(() => {})

@@ -10,7 +10,7 @@ import { createRoutes } from '../support/factories.ts'
 import { share } from '../support/share.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 import { until } from '../support/until.ts'
-import { goTo, loadRules, openAccount, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { goTo, openAccount, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 import { openConsole, testMs } from './scene.ts'
 
 const database = share(await createTestDatabase())
@@ -59,7 +59,6 @@ const untilLoaded = (page: Page, screen: string) => until(`the screen ${screen} 
 /** Returns what is wrong with how a page looks. */
 const problemsOf = async (page: Page, name: string) => {
   await takeScreenshot(page, name)
-  await loadRules(page)
   return [...(await violationsOf(page)), ...((await overflowOf(page)) > 0 ? ['too wide'] : [])]
 }
 
@@ -105,6 +104,43 @@ test(
     await insert('THIRD3', 'delivered')
     for (const page of [streaming, asking]) await documentLink(page, 'THIRD3').waitFor()
     for (const page of [streaming, asking, elsewhere]) expect(await isSame(page)).toBe(true)
+  },
+  testMs,
+)
+
+test(
+  'a screen that could not be loaded is shown when the relay answers, without a further step of the user, and the page is loaded once for it',
+  async () => {
+    const { insert, open } = await createScene()
+    const id = await insert('FIRST1', 'delivered')
+    const page = await open({ savesData: true })
+    relayGate.close()
+    await page.getByRole('link', { name: 'Destinations', exact: true }).click()
+    await page.locator('main').getByText('The relay cannot be reached. The console retries automatically.').waitFor()
+    relayGate.open()
+    await page.getByRole('link', { name: 'Archive' }).waitFor()
+    expect(new URL(page.url()).pathname).toBe('/console/destinations')
+
+    // A module that the module of the screen imports.
+    await page.route('**/ui/timeline-figure.js', (route) => route.abort(), { times: 1 })
+    await goTo(page, `/console/documents/${id}`)
+    await page.locator('.timeline .arrived').waitFor()
+
+    let requests = 0
+    await page.route('**/screens/connections.js', (route) => {
+      requests += 1
+      return route.abort()
+    })
+    await page.getByRole('link', { name: 'Connections', exact: true }).click()
+    await page.getByText('This screen could not be loaded. Load the page again.').waitFor()
+    expect(requests).toBe(2)
+    await page.getByRole('link', { name: 'Destinations', exact: true }).click()
+    await page.getByRole('link', { name: 'Archive' }).waitFor()
+
+    // A module of the first screen.
+    await page.route('**/ui/shell.js', (route) => route.abort(), { times: 1 })
+    await page.goto(`${consoleUrl}/destinations`)
+    await page.getByRole('link', { name: 'Archive' }).waitFor()
   },
   testMs,
 )

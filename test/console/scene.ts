@@ -5,7 +5,7 @@ import { startHttpTarget, type HttpTarget } from '../support/http-target.ts'
 import { startRelay, type Running } from '../support/relay.ts'
 import { startTemporalServer } from '../support/temporal-server.ts'
 import { until } from '../support/until.ts'
-import { goTo, loadRules, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf, type View } from './browser.ts'
+import { goTo, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf, type View } from './browser.ts'
 
 // A limit for a busy machine. An idle one takes 40 seconds for all screens, and a few seconds for each of the other tests.
 export const testMs = 600_000
@@ -97,7 +97,6 @@ export const createCheck =
       }
       await page.goto(consoleUrl)
       await page.locator('#key').waitFor()
-      await loadRules(page)
       if (includesSignIn) await check('sign-in')
       await page.locator('#key').fill(key)
       await page.keyboard.press('Enter')

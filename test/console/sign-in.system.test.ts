@@ -6,7 +6,7 @@ import { createFolder } from '../support/folder.ts'
 import { startOpenIdServer } from '../support/openid-provider.ts'
 import { share } from '../support/share.ts'
 import { writeSignInFile } from '../support/sign-in-file.ts'
-import { loadRules, openAccount, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
+import { openAccount, openPage, overflowOf, startBrowser, takeScreenshot, violationsOf } from './browser.ts'
 
 // A limit for a busy machine: each test takes a few seconds.
 const testMs = 600_000
@@ -82,7 +82,6 @@ test(
     expect(await account.textContent()).toContain('ada@example.com')
     expect(await account.textContent()).toContain('Administrator')
     await openAccount(page)
-    await loadRules(page)
     expect(await violationsOf(page)).toEqual([])
     await takeScreenshot(page, 'person')
 
@@ -142,7 +141,6 @@ test.each(['en-GB', 'de-DE'] as const)(
     const table = page.getByRole('table', { name: isGerman ? 'Arbeitsbereiche' : 'Workspaces' })
     await table.waitFor()
     expect(await table.locator('tbody tr td:first-child a').allTextContents()).toEqual(['acme/test', 'acme/prod'])
-    await loadRules(page)
     expect(await violationsOf(page)).toEqual([])
     for (const width of [1280, 390]) {
       await page.setViewportSize({ width, height: 900 })
@@ -242,7 +240,6 @@ test.each([
     const { page, errors } = await openSignIn(locale, view)
     await page.goto(`${api.baseUrl}/console/`)
     await page.getByRole('link', { name: 'Example Corp' }).waitFor()
-    await loadRules(page)
     await takeScreenshot(page, `sign-in-${view.width}-${view.colorScheme}`)
     expect(await violationsOf(page)).toEqual([])
     expect(await overflowOf(page)).toBe(0)

@@ -7,13 +7,14 @@ export interface Page {
   policy: string
 }
 
-const entry = 'console/main.js'
+// What the page runs, in this order.
+const entries = ['console/load-again.js', 'console/main.js']
 
 const escapeAttribute = (text: string) => text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 
 const staticImport = /\bfrom ?['"]([^'"\n]+)['"]/g
 
-/** Returns the names of the modules that run before the first screen, which are all that the entry imports statically. */
+/** Returns the names of the modules that run before the first screen, which are the entries and all that they import statically. */
 const firstModules = (files: readonly ConsoleFile[]): string[] => {
   const modules = new Map(files.filter(({ name }) => name.endsWith('.js')).map(({ name, body }) => [name, body.toString()]))
   const found = new Set<string>()
@@ -25,7 +26,7 @@ const firstModules = (files: readonly ConsoleFile[]): string[] => {
       follow(specifier!.startsWith('.') ? new URL(specifier!, `file:///${name}`).pathname.slice(1) : packageFile(specifier!))
     }
   }
-  follow(entry)
+  for (const entry of entries) follow(entry)
   return [...found]
 }
 
@@ -44,6 +45,7 @@ export const createPage = (basePath: string, files: readonly ConsoleFile[], dige
   const preloads = firstModules(files)
     .map((name) => `    <link rel="modulepreload" href="${address(name)}">`)
     .join('\n')
+  const [first, main] = entries.map((name) => `    <script type="module" src="${address(name)}"></script>`)
   const styles = files
     .filter(({ name }) => name.startsWith('console/') && name.endsWith('.css'))
     .map(({ name }) => `    <link rel="stylesheet" href="${address(name)}">`)
@@ -57,10 +59,11 @@ export const createPage = (basePath: string, files: readonly ConsoleFile[], dige
     <meta name="color-scheme" content="light dark">
     <title>Document Relay</title>
     <link rel="icon" href="${address('console/icon.svg')}" type="image/svg+xml">
-${styles}
     <script type="importmap">${importMap}</script>
+${first}
+${styles}
 ${preloads}
-    <script type="module" src="${address(entry)}"></script>
+${main}
   </head>
   <body>
     <div id="app"></div>

@@ -78,7 +78,7 @@ test('the page allows scripts and styles of the relay only, and its import map b
   expect(policy).not.toContain('unsafe')
   const digest = createHash('sha256').update(importMapOf(html)).digest('base64')
   expect(policy).toContain(`script-src 'self' 'sha256-${digest}';`)
-  expect(html.match(/<script/g)).toHaveLength(2)
+  expect(html.match(/<script/g)).toHaveLength(3)
   expect(html).not.toMatch(/<style| style="| on[a-z]+="/)
   expect(Object.fromEntries(response.headers)).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
