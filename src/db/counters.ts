@@ -138,37 +138,37 @@ export const presentCounts = (kind: CounterKind | 'all_deliveries', conditions: 
     ${conditions}
 `
 
-/** Returns the starts of the hour and the day of a time, in UTC: parameters of `countsBefore`. */
-export const startsOf = (time: Date) => ({ hour: floor(time, hourMs), day: floor(time, dayMs) })
+/** Returns the start of the hour of a time and the end of its day, in UTC: parameters of `countsSince`. */
+export const hourAndDayOf = (time: Date) => ({ hour: floor(time, hourMs), dayEnd: new Date(floor(time, dayMs).getTime() + dayMs) })
 
 /**
- * SQL of the counters of one kind before an hour, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`,
- * and `:hour` and `:day`, the starts of that hour and of its day.
+ * SQL of the counters of one kind from an hour on, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`,
+ * and `:hour` and `:dayEnd`, the start of that hour and the end of its day.
  * @param conditions SQL that further conditions are added with, from `and` on
  */
-export const countsBefore = (kind: CounterKind, conditions: string) => `
+export const countsSince = (kind: CounterKind, conditions: string) => `
   select destination_id, detail, count
   from counters
   where workspace_id = :workspaceId
     and kind = '${kind}'
-    and period = 'day'
-    and since < :day::timestamptz
+    and period = 'hour'
+    and since >= :hour::timestamptz
+    and since < :dayEnd::timestamptz
     ${conditions}
   union all
   select destination_id, detail, count
   from counters
   where workspace_id = :workspaceId
     and kind = '${kind}'
-    and period = 'hour'
-    and since >= :day::timestamptz
-    and since < :hour::timestamptz
+    and period = 'day'
+    and since >= :dayEnd::timestamptz
     ${conditions}
   union all
   select destination_id, detail, change
   from counter_deltas
   where workspace_id = :workspaceId
     and kind = '${kind}'
-    and hour < :hour::timestamptz
+    and hour >= :hour::timestamptz
     ${conditions}
 `
 

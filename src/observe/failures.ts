@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countsBefore, presentCounts, startsOf } from '../db/counters.ts'
+import { countsSince, hourAndDayOf, presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
@@ -30,7 +30,8 @@ interface FailureFilter extends Pick<FailureGroup, 'status'> {
 }
 
 // Deliveries are not read to be counted: the counters of failures have the numbers. Only those that got their status in the same hour as
-// the youngest that counts, but before it, are read.
+// the youngest that counts, but before it, are read. Counters of that hour and later are taken off the present number, because they are
+// few as a rule: adding up those before it would read every day of the workspace.
 const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
   // Counters have another collation than the index.
   const ofGroup = `
@@ -51,15 +52,15 @@ const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
   ), failure as (
     ${
       isAged
-        ? `select present.destination_id, present.code, coalesce(older.documents, 0) + last_hour.documents as documents
+        ? `select present.destination_id, present.code, aged.documents
     from present
     left join (
       select destination_id, detail as code, sum(count)::bigint as documents
       from (
-        ${countsBefore('failures', ofDestination)}
+        ${countsSince('failures', ofDestination)}
       ) as counted
       group by destination_id, detail
-    ) as older on older.destination_id = present.destination_id and older.code = present.code
+    ) as later on later.destination_id = present.destination_id and later.code = present.code
     cross join lateral (
       select count(*) as documents
       from deliveries
@@ -67,7 +68,8 @@ const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
         and status_since >= :hour::timestamptz
         ${old}
     ) as last_hour
-    where coalesce(older.documents, 0) + last_hour.documents > 0`
+    cross join lateral (select present.documents - coalesce(later.documents, 0) + last_hour.documents as documents) as aged
+    where aged.documents > 0`
         : 'select * from present'
     }
   ), page as (
@@ -114,7 +116,7 @@ export const createFailures = (db: Database) => ({
       workspaceId,
       destinationId: filter.destinationId ?? null,
       newest,
-      ...startsOf(newest),
+      ...hourAndDayOf(newest),
       offset: (page - 1) * perPage,
       limit: perPage,
     })

@@ -1,4 +1,5 @@
 import { newId } from '../../src/base/ids.ts'
+import { foldAll } from '../support/counters.ts'
 import { startScene } from '../support/scene.ts'
 import { share } from '../support/share.ts'
 import { insertDocument } from './insert-document.ts'
@@ -95,6 +96,22 @@ test('retrying deliveries can be listed by age, and cancelled ones if their docu
   expect(await groupsOf('?status=retrying&min_age_seconds=3600')).toEqual([['Bucket of A1', 'http_503', 1]])
   expect(await groupsOf('?status=retrying')).toHaveLength(2)
   expect(await groupsOf('?status=cancelled')).toEqual([['Bucket of A1', 'http_404', 1]])
+})
+
+test('a minimum age counts the deliveries that are as old, whatever hour and day it leads to', async () => {
+  const ages = [0.2, 0.7, 1.5, 3, 11, 23, 25, 49, 80, 400]
+  for (const hours of ages) await insert({ hours })
+  const counts = async () => {
+    const found: Record<string, number> = {}
+    for (const hours of [0, 0.5, 1, 2, 6, 12, 24, 48, 72, 100, 500]) {
+      found[hours] = (await groupsOf(`?min_age_seconds=${hours * 3_600}`))[0]?.[2] ?? 0
+    }
+    return found
+  }
+  const expected = { 0: 10, 0.5: 9, 1: 8, 2: 7, 6: 6, 12: 5, 24: 4, 48: 3, 72: 2, 100: 1, 500: 0 }
+  expect(await counts()).toEqual(expected)
+  await foldAll(database.db)
+  expect(await counts()).toEqual(expected)
 })
 
 test('the documents of a group can be listed', async () => {

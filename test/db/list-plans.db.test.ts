@@ -329,6 +329,24 @@ test.each(failureFields.shape.status.options)('deliveries that are %s are groupe
   }
 })
 
+test('failures of a minimum age are counted without the numbers of all days before it', async () => {
+  const { db } = database
+  await db.raw(
+    `insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
+    select 'AGED', 'failures', period, start, '', 'D' || n, 'failed', 'timeout', case period when 'all' then 1000 else 1 end
+    from generate_series(1, 20) as n
+    cross join lateral (
+      select 'all' as period, '-infinity'::timestamptz as start
+      union all
+      select 'day', generate_series(date_trunc('day', now(), 'UTC') - interval '999 days', date_trunc('day', now(), 'UTC'), interval '1 day')
+    ) as counted`,
+  )
+  await db.raw('vacuum analyze counters')
+  const list = () => createFailures(db).list('AGED', { status: 'failed', minAgeSeconds: 3_600, ...page })
+  expect((await list()).items).toHaveLength(20)
+  expect(await pagesReadBy(list)).toBeLessThan(300)
+})
+
 test('the audit log is read through an index for every combination of conditions', async () => {
   const before = `${idPrefixAt(new Date(since.getTime() + 60 * dayMs))}0000000000000000`
   const conditions = {
