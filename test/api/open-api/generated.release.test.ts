@@ -18,7 +18,7 @@ const fixedSeed = 20261123
 const seedOfDay = Number(process.env['TEST_SEED'] ?? new Date().toISOString().slice(0, 10).replaceAll('-', ''))
 const seeds = [...new Set([fixedSeed, seedOfDay])]
 const hostileCount = 300
-const repeatedBy = (seed: number) => `repeated by TEST_SEED=${seed} script/test test/api/open-api/generated.db.test.ts`
+const repeatedBy = (seed: number) => `repeated by TEST_SEED=${seed} script/test test/api/open-api/generated.release.test.ts`
 
 const document = await readOpenApi()
 const { find } = createConnectors()
