@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts'
 import { noteDone } from '../db/duties.ts'
 import { isLockTimeout } from '../db/errors.ts'
 import { createOnItsOwn } from '../db/on-its-own.ts'
-import { listPartitions, type Partition } from '../db/partitions.ts'
+import { listPartitions } from '../db/partitions.ts'
 import type { Tier } from '../domain/bounds.ts'
 import { auditDaysOf, workspaceSettings, type WorkspaceSettings } from '../domain/settings.ts'
 import { retentionDuty } from '../observe/aggregates.ts'
@@ -100,8 +100,8 @@ interface Expiry {
   provenTo: Date | string
 }
 
-// What is removed only once the manifest of its day is made, and how long before the end of a day it may have begun.
-const provenSteps: Partial<Record<Step, number>> = { contents: 0, documents: 0, delivery_attempts: dayMs }
+// These remove what is of a day only once its manifest is made.
+const provenSteps = new Set<Step>(['contents', 'documents'])
 const earlier = (one: Date, other: Date): Date => (one < other ? one : other)
 
 /** A batch of documents to judge, and where it begins. */
@@ -181,9 +181,8 @@ export const createRetention = (
         }
         const kept = typeof days === 'function' ? days(settings!, tier) : days
         if (kept === null) return []
-        const begunMs = provenSteps[step]
         const before = daysBefore(now, kept)
-        return [{ workspaceId, provenTo, before: begunMs === undefined ? before : earlier(before, new Date(provenTo.getTime() - begunMs)) }]
+        return [{ workspaceId, provenTo, before: provenSteps.has(step) ? earlier(before, provenTo) : before }]
       })
 
     /** Does a step in each workspace in which it may find something, each on its own. @returns what was removed */
@@ -259,19 +258,11 @@ export const createRetention = (
       typeof kept !== 'function' ? kept : settings === null ? null : kept(settings, tier),
     )
     if (all.includes(null)) return []
-    const begunMs = provenSteps[table as Step]
     const oldest = idPrefixAt(daysBefore(now, Math.max(...all.map(Number))))
-    /** Returns true if rows of a partition are in no manifest yet. */
-    const isUnproven = async ({ name, to }: Partition): Promise<boolean> => {
-      if (begunMs === undefined) return false
-      const late = workspaces.filter(({ provenTo }) => to > idPrefixAt(new Date(provenTo.getTime() - begunMs))).map(({ id }) => id)
-      return late.length > 0 && (await db(name).whereRaw('workspace_id = any (?)', [late]).first('workspace_id')) !== undefined
-    }
     const dropped: string[] = []
-    for (const partition of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
-      const { name, to } = partition
+    for (const { name, to } of (await run.part(table, {}, () => listPartitions(db, table))) ?? []) {
       if (to > oldest) continue
-      if (await run.part(table, { partition: name }, async () => !(await isUnproven(partition)) && drop(name))) dropped.push(name)
+      if (await run.part(table, { partition: name }, () => drop(name))) dropped.push(name)
     }
     return dropped
   }

@@ -90,20 +90,6 @@ describe('retention', () => {
     expect(await partitionsOf('delivery_attempts')).toMatchObject({ 0: 'delivery_attempts_202601' })
   })
 
-  test('keeps partitions of attempts for a workspace without manifests only if it has rows there', async () => {
-    const { db } = database
-    const [usual, late] = [await workspaceWith({}), await workspaceWith({})]
-    await db('workspaces')
-      .where({ id: late })
-      .update({ created_at: dayAt(0) })
-    for (const day of [10, 45]) await writeOn(usual, day)
-    await writeOn(late, 45)
-    const [first, second] = ['delivery_attempts_202601', 'delivery_attempts_202602']
-    const { partitions } = await retention().removeExpired(dayAt(200), neverAborted)
-    expect([partitions.includes(first), await partitionsOf('delivery_attempts')]).toEqual([true, expect.arrayContaining([second])])
-    expect(await db('delivery_attempts').pluck('workspace_id')).toEqual([late])
-  })
-
   test('returns the number of removed rows over several batches', async () => {
     const workspace = await workspaceWith({ captured_requests_days: 1, captured_bodies_days: 1 })
     for (let count = 0; count < 7; count += 1) await writeOn(workspace, 132)
