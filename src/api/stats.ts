@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { dayMs } from '../base/day.ts'
 import { invalidRequest } from '../base/refusals.ts'
 import { dateFrom, dateTo } from '../domain/date-range.ts'
 import type { DestinationStatisticsReader } from '../observe/destination-statistics.ts'
@@ -14,7 +15,6 @@ interface StatsDeps {
   destinationStatistics: DestinationStatisticsReader
 }
 
-const dayMs = 86_400_000
 // Longest range: a quarter, whose counts by hour are read at once.
 const maxDays = 92
 

@@ -1,3 +1,4 @@
+import { dayMs, dayOf, endOfDay } from '../base/day.ts'
 import { idPrefixAt, newId, newIdAfter, timeOfId } from '../base/ids.ts'
 import { capturedOnOf, type Capture } from '../capture/capture.ts'
 import type { UnownedContent } from '../content/store.ts'
@@ -125,8 +126,6 @@ const planDocument = (
   return { documentId, component, contentType, carriedOver, deliveries, status, message, isEnriched }
 }
 
-const dayMs = 86_400_000
-
 /**
  * Returns when a document was received, at most a day before its id: its upload may have lasted for longer, or have ended after the clock was set back.
  * The manifest of a day finds its documents by both.
@@ -137,7 +136,7 @@ const receivedBefore = (id: string, receivedAt: Date): Date => {
 }
 
 /** Returns an id before which are those of a day and of the days before. */
-const lastIdOf = (day: string): string => idPrefixAt(new Date(Date.parse(day) + dayMs)).padEnd(26, '0')
+const lastIdOf = (day: string): string => idPrefixAt(endOfDay(day)).padEnd(26, '0')
 
 /** Returns how long the deliveries of a document wait for business data, in seconds. */
 const waitOf = ({ enrichments }: Pick<ReceivedDocument['repository'], 'enrichments'>): number =>
@@ -194,7 +193,7 @@ const planInsert = (
     enrichments: repository.enrichments.map(({ id, waitSeconds, lateDays }) => ({ id, wait_seconds: waitSeconds, late_days: lateDays })),
     wait_seconds: waitOf(repository),
     first_id: firstId,
-    first_on: timeOfId(firstId).toISOString().slice(0, 10),
+    first_on: dayOf(timeOfId(firstId)),
     kept_documents: documents.filter((document) => document.content_id !== null).length,
     captured_on: capturedOnOf(capture),
     documents,

@@ -39,10 +39,5 @@ export const idPrefixAt = (time: Date) => encodeTime(Math.max(0, time.getTime())
 /** Returns the time, in milliseconds, at which an id was created. */
 export const timeOfId = (id: string) => new Date(decodeTime(id))
 
-const dayMs = 86_400_000
-
-/** Returns the end of the day (UTC) of a time: the manifest of a day has the documents whose ids were made on it. */
-export const endOfDay = (time: Date) => new Date((Math.floor(time.getTime() / dayMs) + 1) * dayMs)
-
 /** Returns the time of the first ten characters of an id. */
 export const timeOfIdPrefix = (prefix: string) => timeOfId(prefix.padEnd(26, '0'))

@@ -1,4 +1,5 @@
 import type { OutgoingHttpHeaders } from 'node:http'
+import { dayOf } from '../base/day.ts'
 import { storable } from '../base/text.ts'
 import type { Database, Transaction } from '../db/database.ts'
 import { snakeCase } from '../domain/casing.ts'
@@ -223,9 +224,6 @@ export const captureRow = (capture: Capture): Record<string, unknown> => ({
   workspace_slug: capture.workspaceSlug,
 })
 
-/** Returns the day (UTC) on which a content was captured. Retention counts from it. */
-const capturedDay = (requestAt: Date): string => requestAt.toISOString().slice(0, 10)
-
 /**
  * Writes many captures at once. A capture that exists already, because its transaction was committed although the receiver could not
  * know, takes over the final response; its request is complete. Captures of unknown workspaces are dropped.
@@ -239,7 +237,7 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
   const bodyRows = bodies.map(() => '(?::text, ?::text, ?::bytea, ?::boolean, ?::jsonb)').join(', ')
   const contentIds = contentIdsOf(bodies.flatMap(({ pieces }) => pieces ?? []))
   // The last day of the batch, for all of it. A content may then be kept for a day longer.
-  const day = capturedDay(new Date(Math.max(...captures.map(({ requestAt }) => requestAt.getTime()))))
+  const day = dayOf(new Date(Math.max(...captures.map(({ requestAt }) => requestAt.getTime()))))
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `
     with captured as (
@@ -298,7 +296,7 @@ export const upsertCaptures = async (db: Database | Transaction, captures: Captu
 
 /** Returns the day on which the contents of a request are captured; null if the body of its capture does not refer to them. */
 export const capturedOnOf = (capture: Capture | undefined): string | null =>
-  capture?.requestBody?.pieces ? capturedDay(capture.requestAt) : null
+  capture?.requestBody?.pieces ? dayOf(capture.requestAt) : null
 
 /** The end of a request whose capture a transaction has written, with the time at which the transaction had committed. */
 export interface Completion {

@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { dayMs, dayOf, endOfDay } from '../base/day.ts'
 import type { Database } from './database.ts'
 
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
@@ -24,7 +25,6 @@ export interface Span {
 }
 
 const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 const floor = (time: Date, unitMs: number) => new Date(Math.floor(time.getTime() / unitMs) * unitMs)
 const ceil = (time: Date, unitMs: number) => new Date(Math.ceil(time.getTime() / unitMs) * unitMs)
 
@@ -139,7 +139,7 @@ export const presentCounts = (kind: CounterKind | 'all_deliveries', conditions: 
 `
 
 /** Returns the start of the hour of a time and the end of its day, in UTC: parameters of `countsSince`. */
-export const hourAndDayOf = (time: Date) => ({ hour: floor(time, hourMs), dayEnd: new Date(floor(time, dayMs).getTime() + dayMs) })
+export const hourAndDayOf = (time: Date) => ({ hour: floor(time, hourMs), dayEnd: endOfDay(dayOf(time)) })
 
 /**
  * SQL of the counters of one kind from an hour on, folded or not, as destination_id, detail and count. Its parameters are `:workspaceId`,

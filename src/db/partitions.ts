@@ -1,4 +1,5 @@
 import { DatabaseError } from 'pg'
+import { dayMs } from '../base/day.ts'
 import { logFailure, reasonOf } from '../base/failure-log.ts'
 import { idPrefixAt, timeOfId, timeOfIdPrefix } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -97,7 +98,7 @@ export const ensurePartitions = async (db: Database, now: Date): Promise<void> =
   const ensure = async (partitioned: PartitionedTable) => {
     const { table, step, ahead } = partitioned
     const existing = new Set((await listPartitions(db, table)).map(({ name }) => name))
-    const first = startOf(step, new Date(now.getTime() - 86_400_000), 0)
+    const first = startOf(step, new Date(now.getTime() - dayMs), 0)
     const last = startOf(step, now, ahead)
     for (let from = first; from <= last; from = startOf(step, from, 1)) {
       if (!existing.has(partitionName(table, step, from))) await createPartition(db, partitioned, from)

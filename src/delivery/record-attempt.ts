@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { AttemptInput } from '../../workflows/messages.ts'
-import { endOfDay, timeOfId } from '../base/ids.ts'
+import { dayOf, endOfDay } from '../base/day.ts'
+import { timeOfId } from '../base/ids.ts'
 import { storable, storableJson } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
 import { DeliveryError, plainAnswer, type TargetAnswer } from '../connectors/connector.ts'
@@ -220,7 +221,8 @@ export const createRecordAttempt =
       // An attempt that cannot be recorded would be repeated for ever.
       location: attempt.result ? storable(attempt.result.path) : null,
       receipt: attempt.result ? storableJson(receiptOf(attempt.result, attempt.id, answeredAt)) : null,
-      dayEndsAt: endOfDay(timeOfId(documentId)),
+      // The manifest of a day has the documents whose ids were made on it.
+      dayEndsAt: endOfDay(dayOf(timeOfId(documentId))),
       startedAt,
       durationMs: attempt.durationMs,
       errorCode: attempt.error?.code ?? null,

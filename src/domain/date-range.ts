@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { dayMs } from '../base/day.ts'
 
 // The pattern says all, so that openapi.json allows exactly what is accepted.
 const leapYear = '([0-9]{2}(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)'
@@ -14,7 +15,6 @@ const dateOrTime = z
     'must be a date or an ISO 8601 timestamp with a time zone, like 2026-11-21T09:00:00Z',
   )
 const isDate = (text: string) => text.length === 'yyyy-mm-dd'.length
-const dayMs = 86_400_000
 
 const firstMs = Date.parse('0001-01-01T00:00:00.000Z')
 const lastMs = Date.parse('9999-12-31T23:59:59.999Z')

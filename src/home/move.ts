@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Metric } from 'prom-client'
 import { isOnHold, shareHolds } from '../archive/legal-holds.ts'
 import { placeOf } from '../archive/place.ts'
+import { dayMs } from '../base/day.ts'
 import { reasonOf } from '../base/failure-log.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
@@ -54,7 +55,6 @@ const runMaxMs = 20 * 60_000
 const checkedPerRun = 20
 const checkAgainMs = 10 * 60_000
 const hourMs = 3_600_000
-const dayMs = 24 * hourMs
 
 /** SQL: what becomes of documents, by what is known of their deliveries. */
 const judged = `

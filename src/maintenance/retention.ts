@@ -1,5 +1,6 @@
 import { shareHolds } from '../archive/legal-holds.ts'
 import { endOfProven } from '../archive/removable.ts'
+import { dayMs } from '../base/day.ts'
 import { idPrefixAt } from '../base/ids.ts'
 import type { Config } from '../config/config.ts'
 import type { Database } from '../db/database.ts'
@@ -85,7 +86,6 @@ interface WorkspaceRetention {
   provenTo: Date
 }
 
-const dayMs = 86_400_000
 const daysBefore = (now: Date, days: number) => new Date(now.getTime() - days * dayMs)
 
 // Rows per statement: locks and transactions stay short, and far below the limit of a statement.

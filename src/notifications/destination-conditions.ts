@@ -1,4 +1,5 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
+import { dayMs } from '../base/day.ts'
 import { remedyFor, type FailedThing } from '../connectors/error-codes.ts'
 import type { ConditionConfig, FindConditions, IncidentDetails } from './condition.ts'
 import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
@@ -145,7 +146,7 @@ export const findExpiringCredentials: FindConditions = async (trx, config, now) 
     `,
     {
       days: config.certificateDays,
-      before: new Date(now.getTime() + config.certificateDays * 86_400_000),
+      before: new Date(now.getTime() + config.certificateDays * dayMs),
       workspaceIds: config.workspaceIds,
     },
   )

@@ -1,3 +1,4 @@
+import { dayMs } from '../base/day.ts'
 import { failingUpstream } from '../migration/failures.ts'
 import { isConnected } from '../routing/repository-warnings.ts'
 import type { Condition, FindConditions } from './condition.ts'
@@ -105,7 +106,7 @@ export const findExpiringCertificates: FindConditions = async (trx, config, now)
     `,
     {
       days: config.certificateDays,
-      before: new Date(now.getTime() + config.certificateDays * 86_400_000),
+      before: new Date(now.getTime() + config.certificateDays * dayMs),
       workspaceIds: config.workspaceIds,
     },
   )

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { dayAfter, dayMs, dayOf } from '../base/day.ts'
 import { messageOf } from '../base/errors.ts'
 import { plainText } from '../base/text.ts'
 import type { Config } from '../config/config.ts'
@@ -10,7 +11,7 @@ import type { OnItsOwn } from '../db/on-its-own.ts'
 import { createSignSha256 } from '../security/cms-sign.ts'
 import type { Outbound } from '../security/outbound.ts'
 import type { KeyRing } from '../security/seal.ts'
-import { dayAfter, dayOf, type PreviousManifest } from './manifest-rows.ts'
+import type { PreviousManifest } from './manifest-rows.ts'
 import { manifestOf, type ManifestCounts } from './manifest.ts'
 import { openProofKey } from './proof-key.ts'
 import { requestTimeStamp } from './time-stamp.ts'
@@ -42,7 +43,7 @@ const closeMs = 10 * 60_000
  * @returns a summary for operators
  */
 export const makeManifests = async (deps: ManifestDeps, now: Date, signal: AbortSignal): Promise<string> => {
-  const lastDay = dayOf(new Date(now.getTime() - closeMs - 86_400_000))
+  const lastDay = dayOf(new Date(now.getTime() - closeMs - dayMs))
   let made = 0
   const due = await listDue(deps.db, lastDay)
   if (due.length > 0) {

@@ -1,4 +1,5 @@
 import { holdsOf, type LegalHold } from '../archive/legal-holds.ts'
+import { dayMs, endOfDay, startOfDay } from '../base/day.ts'
 import { idPrefixAt } from '../base/ids.ts'
 import type { Database } from '../db/database.ts'
 import { columnsAs } from '../domain/casing.ts'
@@ -7,20 +8,9 @@ import type { Receipt } from '../domain/receipt.ts'
 
 // What a manifest is made of: rows of the day, in pages, each read from an index.
 
-const dayMs = 86_400_000
 const hourMs = 3_600_000
 
-/** The bounds of a day in UTC. */
-const boundsOf = (day: string) => {
-  const start = new Date(`${day}T00:00:00.000Z`)
-  return { start, end: new Date(start.getTime() + dayMs) }
-}
-
-/** Returns the day (UTC) of a time. */
-export const dayOf = (time: Date): string => time.toISOString().slice(0, 'yyyy-mm-dd'.length)
-
-/** Returns the day after another one. */
-export const dayAfter = (day: string): string => dayOf(boundsOf(day).end)
+const boundsOf = (day: string) => ({ start: startOfDay(day), end: endOfDay(day) })
 
 /** What the manifest of a day says about the one before. */
 export interface PreviousManifest {

@@ -1,3 +1,4 @@
+import { dayMs } from '../base/day.ts'
 import type { Database } from '../db/database.ts'
 import type { SigningKey } from '../security/cms-sign.ts'
 import { proofKey, type KeyRing } from '../security/seal.ts'
@@ -5,7 +6,6 @@ import { createThrowAwayKey } from '../security/throw-away-key.ts'
 
 // A time after 2049 has another form in certificates. A manifest must be verifiable for ten years and longer.
 const validUntil = Date.UTC(2049, 11, 31)
-const dayMs = 86_400_000
 
 interface Stored {
   certificate: string | null

@@ -1,5 +1,6 @@
 import { createPrivateKey, generateKeyPair, randomBytes, X509Certificate, type KeyObject } from 'node:crypto'
 import { promisify } from 'node:util'
+import { dayMs } from '../base/day.ts'
 import { signBytes, signatureAlgorithms, type SigningDigest, type SigningKey } from './cms-sign.ts'
 import { bits, integer, nothing, oid, sequence, setOf, tagged, utcTime, utf8 } from './der.ts'
 
@@ -9,7 +10,6 @@ const generate = promisify(generateKeyPair)
 export type ThrowAwayKind = 'rsa' | 'dsa' | 'ec'
 
 const digest: SigningDigest = 'sha256'
-const dayMs = 86_400_000
 const commonName = oid('2.5.4.3')
 const version3 = tagged(0, integer(Buffer.from([2])))
 // In a certificate, unlike in a CMS signature, the algorithm of an RSA signature names its digest.

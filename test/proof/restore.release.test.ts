@@ -1,6 +1,6 @@
 import { join } from 'node:path'
+import { dayAfter } from '../../src/base/day.ts'
 import { exportProof } from '../../src/cli/proof.ts'
-import { dayAfter } from '../../src/proof/manifest-rows.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
 import { createFolder } from '../support/folder.ts'

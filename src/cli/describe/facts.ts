@@ -2,6 +2,7 @@ import { createApiKeys } from '../../access/api-keys.ts'
 import { createCertificates } from '../../access/certificates.ts'
 import { readSignInSettings } from '../../app/sign-in-file.ts'
 import { createLegalHolds } from '../../archive/legal-holds.ts'
+import { dayOf } from '../../base/day.ts'
 import { markdownText, plainText } from '../../base/text.ts'
 import { version } from '../../base/version.ts'
 import type { Config } from '../../config/config.ts'
@@ -36,7 +37,6 @@ const text = (value: unknown): string =>
   markdownText(plainText(typeof value === 'string' ? value : JSON.stringify(value), textMaxCharacters))
     // The sentence may go on with a character of Markdown.
     .replace(/\\$/, String.raw`\\`)
-const dayOf = (time: Date): string => time.toISOString().slice(0, 10)
 const holdsMax = 1_000
 
 /**

@@ -1,5 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import { createSealedCredentials } from '../../access/sealing-keys.ts'
+import { dayMs } from '../../base/day.ts'
 import type { Database } from '../../db/database.ts'
 import { listTablesWithoutPartition } from '../../db/partitions.ts'
 import { findRepositoryWarnings } from '../../routing/repository-warnings.ts'
@@ -16,7 +17,6 @@ interface HardeningCheck extends Check<HardeningDeps> {
   find(deps: HardeningDeps): string[] | Promise<string[]>
 }
 
-const dayMs = 86_400_000
 const certificateDaysMin = 30
 const keyDistinctBytesMin = 16
 const keyUnusedDays = 90

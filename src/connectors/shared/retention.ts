@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { dayMs } from '../../base/day.ts'
 import { DeliveryError, type Payload } from '../connector.ts'
 
 /** Keys that say for how long a target must keep what is stored there: the same for every kind whose targets can. */
@@ -28,7 +29,6 @@ interface RetentionConfig {
 }
 
 const day = /^(\d{4})-?(\d{2})-?(\d{2})$/
-const dayMs = 86_400_000
 
 /** Returns the end of a day in UTC, or a time. Undefined if the text is neither. */
 const timeOf = (text: string): Date | undefined => {
