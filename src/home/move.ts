@@ -80,7 +80,9 @@ const judged = `
   left join deliveries on deliveries.document_id = documents.id and destination_id = :destinationId
 `
 
-const placeOfMoved = placeOf({ kind: 'connector_type', path: 'path', docId: 'documents.doc_id', compId: 'documents.comp_id' })
+const placeAt = (deliveries: string, documents: string) =>
+  placeOf({ kind: 'connector_type', path: `${deliveries}.path`, docId: `${documents}.doc_id`, compId: `${documents}.comp_id` })
+const placeOfMoved = placeAt('deliveries', 'documents')
 
 /** SQL: gives a document the content at its home, unless it has changed since it was read there. */
 const move = `
@@ -113,7 +115,7 @@ const move = `
           and other.doc_id = documents.doc_id
           and other.id <> documents.id
           and replacing.destination_id = :destinationId
-          and (replacing.path = deliveries.path or connector_type = 'content-server')
+          and folded_place(${placeAt('replacing', 'other')}) = folded_place(${placeOfMoved})
           and replacing.attempt_id is not null
       )
       -- What is set there may have changed the bytes since they were read, or may yet.

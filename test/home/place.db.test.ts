@@ -63,6 +63,37 @@ test('a content server brings back what lies under the ids of a document, whatev
   }
 })
 
+test('a content leaves for a content server while an attempt of another component of its document is under way, and stays while one of its own is', async () => {
+  const server = await startOldContentServer({})
+  try {
+    const home = await scene.workspace({
+      connector: 'content-server',
+      config: { url: server.url, repository: 'Z1', document_ids: 'source' },
+    })
+    await home.setHome()
+    await home.source.create('D1', opaqueBytes(100))
+    await home.source.update('D1', opaqueBytes(200))
+    await home.source.update('D1', opaqueBytes(300), { compId: 'data1' })
+    await home.deliver()
+    const attemptOf = async (compId: string, attempt: object) => {
+      const { id } = await scene.db('documents').where({ workspace_id: home.workspaceId, comp_id: compId }).orderBy('id').first('id')
+      await scene.db('deliveries').where({ document_id: id }).update(attempt)
+    }
+    const begun = { status: 'retrying', attempt_id: 'A1' }
+    const ended = { status: 'delivered', attempt_id: null }
+    // The first document of the component is the former version.
+    await attemptOf('data', begun)
+    await home.move()
+    expect([await home.storeOf('D1'), await home.storeOf('D1', 'data1')]).toEqual(['postgres', 'home'])
+    await attemptOf('data', ended)
+    await attemptOf('data1', begun)
+    await home.move()
+    expect(await home.storeOf('D1')).toBe('home')
+  } finally {
+    await server.stop()
+  }
+})
+
 test('a content stays if its home got another place after it was read there', async () => {
   const [home, other] = [await createHome(), await createHome()]
   await home.setHome()
