@@ -22,6 +22,9 @@ const usualViews = views.slice(0, 2)
 /** A screen to look at: a name for its picture, its path below the console, and a selector of what it shows when it is complete. */
 export type ScreenCheck = [name: string, path: string, shows: string]
 
+/** What a screen shows in place of an object that does not exist. A screen that could not be loaded also has a notice. */
+export const unknownObject = '.notice.bad :text-matches("^(It does not exist|Nicht vorhanden)")'
+
 const start = async () => {
   const env = await startTemporalServer()
   const relay = await startRelay(env, { TEMPORAL_UI_URL: 'https://temporal.example/ui' })

@@ -28,7 +28,7 @@ test(
       const problems = await checkScreens(consoleUrl, keys.member, [
         ['attention', '/attention', group],
         ['attention-documents', documents, 'td a'],
-        ['attention-document', `/documents/${failed.id}`, '.notice.bad'],
+        ['attention-document', `/documents/${failed.id}`, '.verdict.bad'],
       ])
       expect(problems).toEqual([])
     })
@@ -117,7 +117,7 @@ test(
       await group.getByText('2 documents').waitFor()
       expect(
         await checkScreens(consoleUrl, keys.admin, [
-          ['overview-discarded', '/overview', '.notice.bad'],
+          ['overview-discarded', '/overview', '.notice.bad a[href=attention]'],
           ['attention-discarded', '/attention', 'section.card'],
         ]),
       ).toEqual([])

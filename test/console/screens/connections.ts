@@ -1,6 +1,6 @@
 import { until } from '../../support/until.ts'
 import { overflowOf, takeScreenshot } from '../browser.ts'
-import { startConsole, testMs } from '../scene.ts'
+import { startConsole, testMs, unknownObject } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 
@@ -168,7 +168,7 @@ test(
       ).json
       for (const path of ['/connections', `/connections/${data.id}`, '/connections/new']) {
         await viewer.page.goto(scene.consoleUrl + path)
-        await viewer.page.locator('main td, main .facts, main .notice.bad').first().waitFor()
+        await viewer.page.locator(`main td, main .facts, ${unknownObject}`).first().waitFor()
         const main = viewer.page.locator('main')
         expect(await main.getByRole('button', { name: /create|edit|switch|delete|save/i }).count()).toBe(0)
         expect(await main.getByRole('link', { name: /create|edit/i }).count()).toBe(0)

@@ -213,7 +213,7 @@ test(
         await page.locator('.facts').first().waitFor()
         expect(await page.locator('main button').allInnerTexts()).toEqual(actions)
         await page.goto(`${scene.consoleUrl}/destinations/${id}?edit=yes`)
-        await page.locator(level === 'viewer' ? '.notice' : 'main form').waitFor()
+        await page.locator(level === 'viewer' ? '.notice.info' : 'main form').waitFor()
         expect(await page.locator('main form').count()).toBe(level === 'viewer' ? 0 : 1)
         await page.context().close()
       }

@@ -1,7 +1,7 @@
 import { apiKeyParts } from '../../support/api-key.ts'
 import { until } from '../../support/until.ts'
 import { openAccount, openPage, takeScreenshot } from '../browser.ts'
-import { startConsole, testMs } from '../scene.ts'
+import { startConsole, testMs, unknownObject } from '../scene.ts'
 
 const { relay, browser, createScene, checkScreens } = await startConsole()
 
@@ -39,10 +39,10 @@ test(
         ['documents-marked', '/documents?q=4711+2026', 'td mark'],
         ['documents-found', '/documents?q=FA163E&delivery_status=failed', 'td a'],
         ['documents-filtered', '/documents?status=discarded', '.empty'],
-        ['document-failed', `/documents/${failed.id}`, '.notice.bad'],
+        ['document-failed', `/documents/${failed.id}`, '.verdict.bad'],
         ['document-retrying', `/documents/${retrying.id}`, '.timeline .next'],
         ['document-delivered', `/documents/${delivered.id}`, '.timeline .arrived'],
-        ['document-unknown', '/documents/01ARZ3NDEKTSV4RRFFQ69G5FAV', '.notice.bad'],
+        ['document-unknown', '/documents/01ARZ3NDEKTSV4RRFFQ69G5FAV', unknownObject],
         ['destinations', '/destinations', 'td a'],
         ['destination', `/destinations/${routes.destinations['Approval workflow']}`, '.facts'],
         ['unknown', '/nothing/here', 'main p a'],

@@ -5,7 +5,7 @@ import { startForwardProxy } from '../../support/forward-proxy.ts'
 import { startOldContentServer } from '../../support/old-content-server.ts'
 import { createSigner } from '../../support/signer.ts'
 import { takeScreenshot } from '../browser.ts'
-import { startConsole, testMs } from '../scene.ts'
+import { startConsole, testMs, unknownObject } from '../scene.ts'
 
 const { relay, createScene, checkScreens } = await startConsole()
 const [signer, renewed] = [await createSigner('RSA 2048'), await createSigner('DSA 1024')]
@@ -206,7 +206,7 @@ test(
       const viewer = await scene.open('viewer')
       for (const path of ['/repositories', `/repositories/${repositoryId}`, '/repositories/new']) {
         await viewer.page.goto(scene.consoleUrl + path)
-        await viewer.page.locator('main td, main .facts, main .notice.bad').first().waitFor()
+        await viewer.page.locator(`main td, main .facts, ${unknownObject}`).first().waitFor()
         const changing = viewer.page.locator('main').getByRole('button', { name: /create|edit|activate|delete|add|save/i })
         expect(await changing.count()).toBe(0)
         expect(
