@@ -37,6 +37,9 @@ const createMachine = async () => {
   }
 }
 
+/** A `go` that builds. */
+const working = `[ "$1" != build ] || { echo '#!/bin/sh' > "$3"; /bin/chmod 755 "$3"; }`
+
 test('without the Temporal CLI and without Go, the error says what to install', async () => {
   await using machine = await createMachine()
   const { say, bare } = machine
@@ -50,7 +53,7 @@ test('without the Temporal CLI and without Go, the error says what to install', 
 test('with Go, the Temporal CLI is built once and only the program remains in the cache', async () => {
   await using machine = await createMachine()
   const { directory, printed, say, putOnPath, bare } = machine
-  await putOnPath('go', `echo "$@" >> "${directory}/asked"; [ "$1" != build ] || { echo '#!/bin/sh' > "$3"; /bin/chmod 755 "$3"; }`)
+  await putOnPath('go', `echo "$@" >> "${directory}/asked"; ${working}`)
   const built = await findTemporal({ config: bare(), say })
   expect((await readFile(join(directory, 'asked'), 'utf8')).split('\n')).toEqual([
     'mod init build',
@@ -73,12 +76,14 @@ test('with Go, the Temporal CLI is built once and only the program remains in th
   expect(printed).toEqual([])
 })
 
-test('a failed build reports the output of Go', async () => {
+test('a failed build reports the output of Go, and the next start builds again', async () => {
   await using machine = await createMachine()
   const { directory, say, putOnPath, bare } = machine
   await putOnPath('go', 'echo "no such module" >&2; exit 1')
   await expect(findTemporal({ config: bare(), say })).rejects.toThrow(/could not be built\. Install .* Output of Go: .*no such module/)
   expect(await readdir(join(directory, 'cache', 'dev-server'))).toEqual([])
+  await putOnPath('go', working)
+  expect(await findTemporal({ config: bare(), say })).toBe(join(directory, 'cache', 'dev-server', 'temporal'))
 })
 
 test('a build that takes too long is killed together with its child processes', async () => {
