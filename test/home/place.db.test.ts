@@ -72,9 +72,10 @@ test('a content leaves for a content server while an attempt of another componen
     })
     await home.setHome()
     await home.source.create('D1', opaqueBytes(100))
+    expect(await home.deliver()).toEqual([{ status: 'delivered' }])
     await home.source.update('D1', opaqueBytes(200))
     await home.source.update('D1', opaqueBytes(300), { compId: 'data1' })
-    await home.deliver()
+    expect(await home.deliver()).toEqual([{ status: 'delivered' }, { status: 'delivered' }])
     const attemptOf = async (compId: string, attempt: object) => {
       const { id } = await scene.db('documents').where({ workspace_id: home.workspaceId, comp_id: compId }).orderBy('id').first('id')
       await scene.db('deliveries').where({ document_id: id }).update(attempt)
