@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts'
 import { holdShares, leaveShares } from '../db/duties.ts'
 import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { dispatchShares } from '../db/starts.ts'
-import { createToBegin, startsOf, type WaitingDocument } from '../delivery/to-begin.ts'
+import { createToBegin, startsOf, type Queue, type WaitingDocument } from '../delivery/to-begin.ts'
 import type { DeliveryRef } from '../delivery/transition.ts'
 import type { WorkerDescription } from '../domain/relay-state.ts'
 import type { Temporal } from './client.ts'
@@ -26,14 +26,18 @@ const dispatcherLimits = {
   refusedMs: 60_000,
   /** While the window is full, it is noticed this soon that another worker has begun something, if there is one. */
   busyMs: 25,
+  /** A worker that is alone notes what it begins, and looks this often for what nothing begins. */
+  aloneMs: 1_000,
 }
 
-// A dispatcher with room for more looks for work this often: a document that its API process does not start waits half of it, on average.
+// Queues and side work are looked for this often: a document that its API process does not start waits half of it, on average.
 const idleMs = 100
 const pauseMs = 1_000
 
 /** The duty of the dispatchers, as the table `duties` names it and its shares. */
 export const dispatchDuty = 'dispatch'
+
+const isSameQueue = (one: Queue, other: Queue): boolean => one.workspaceId === other.workspaceId && one.beginAs === other.beginAs
 
 interface Open {
   share: number
@@ -77,7 +81,7 @@ export const createDispatcher = (
   }: DispatcherDeps,
   limits: Partial<typeof dispatcherLimits> = {},
 ) => {
-  const { leaseMs, renewMs, stuckMs, refusedMs, busyMs } = { ...dispatcherLimits, ...limits }
+  const { leaseMs, renewMs, stuckMs, refusedMs, busyMs, aloneMs } = { ...dispatcherLimits, ...limits }
   const now = () => performance.now()
   const toBegin = createToBegin(db)
   const window = createStartWindow(now)
@@ -92,6 +96,9 @@ export const createDispatcher = (
   // Workspaces of documents that could not be begun. If that is due to the workspace, its other documents fail as well, and each costs a write.
   const restUntil = new Map<string, number>()
   let lookedAt = Number.NEGATIVE_INFINITY
+  let begunSeenAt = Number.NEGATIVE_INFINITY
+  // As they were at the last look, without those that were found empty since.
+  let queues: Queue[] = []
   let isWoken = false
   let endRest = () => {}
 
@@ -125,13 +132,12 @@ export const createDispatcher = (
 
   const isFull = () => open.size >= size()
 
-  /** Returns the pause between two looks. A worker that has all shares is alone, and notes itself what it begins. */
-  const lookMs = () => (isFull() && held.length < dispatchShares ? busyMs : idleMs)
+  const isAlone = () => held.length === dispatchShares
 
   /** Notices what other workers have begun, and what nothing will begin. */
   const closeBegun = async (): Promise<void> => {
-    if (open.size === 0 || now() - lookedAt < lookMs()) return
-    lookedAt = now()
+    if (open.size === 0 || now() - begunSeenAt < (isAlone() ? aloneMs : isFull() ? busyMs : idleMs)) return
+    begunSeenAt = now()
     const waiting = await toBegin.stillWaiting([...open.keys()])
     const stuck: string[] = []
     for (const [documentId, document] of open) {
@@ -142,20 +148,31 @@ export const createDispatcher = (
     if (stuck.length > 0) await toBegin.leave(stuck)
   }
 
+  /** Looks for side work, which is done by the worker that has the first share, and for queues. What is begun meanwhile costs no look. */
+  const look = async (): Promise<void> => {
+    if (now() - lookedAt < idleMs) return
+    lookedAt = now()
+    if (held.includes(0)) for (const each of sideWork) startSideWork(each)
+    queues = await toBegin.findQueues(held)
+  }
+
   /** Starts as many documents as the window allows. */
   const startNext = async (): Promise<void> => {
     const free = size() - open.size
     if (free <= 0 || now() < pausedUntil) return
     for (const [workspaceId, until] of restUntil) if (now() >= until) restUntil.delete(workspaceId)
-    const queues = (await toBegin.findQueues(held)).filter(({ workspaceId }) => !restUntil.has(workspaceId))
-    if (queues.length === 0) return
     const busy = new Set([...open.values()].map(({ workspaceId }) => workspaceId))
-    const found = await toBegin.findOldest(turns.take(queues, busy, free), [...open.keys()])
+    const waiting = queues.filter(({ workspaceId }) => !restUntil.has(workspaceId))
+    const taken = turns.take(waiting, busy, free)
+    if (taken.length === 0) return
+    const found = await toBegin.findOldest(taken, [...open.keys()])
     for (const document of found) {
       const beginning = begin(document, busy.has(document.workspaceId)).finally(() => underWay.delete(beginning))
       underWay.add(beginning)
       busy.add(document.workspaceId)
     }
+    const emptied = taken.filter((turn) => found.filter((document) => isSameQueue(document, turn)).length < turn.documents)
+    queues = queues.filter((queue) => !emptied.some((turn) => isSameQueue(turn, queue)))
   }
 
   /** Never throws, and does not wait for the end. A look that takes long is not made twice at a time. */
@@ -209,11 +226,10 @@ export const createDispatcher = (
           await rest(renewMs)
           continue
         }
-        // What is not divided is done by the worker that has the first share.
-        if (held.includes(0)) for (const each of sideWork) startSideWork(each)
         await closeBegun()
+        await look()
         await startNext()
-        await rest(lookMs())
+        await rest(isFull() && !isAlone() ? busyMs : Math.max(0, lookedAt + idleMs - now()))
       } catch (thrown) {
         logFailure(log, thrown, 'failed to begin deliveries, the next round tries again')
         await rest(pauseMs)

@@ -53,6 +53,9 @@ interface Options {
   limits?: Parameters<typeof createDispatcher>[1]
 }
 
+// Attempts begin as if in another worker: the dispatcher is not told, and sees it in the database.
+const seesSoon = { aloneMs: 100 }
+
 /** Starts a dispatcher. Its Temporal notes what was started, and attempts begin at once, as the database says. */
 const startDispatcher = ({ begins = true, fails = () => undefined, limits = {} }: Options = {}) => {
   const { db } = database
@@ -65,7 +68,10 @@ const startDispatcher = ({ begins = true, fails = () => undefined, limits = {} }
     started.push(start)
     if (begins) await begin(start)
   }
-  const dispatcher = createDispatcher({ db, temporal: { send }, config: testConfig(), log: createLog('silent') }, limits)
+  const dispatcher = createDispatcher(
+    { db, temporal: { send }, config: testConfig(), log: createLog('silent') },
+    { ...seesSoon, ...limits },
+  )
   running.push(dispatcher)
   dispatcher.start()
   return { ...dispatcher, started, begin, idsOf: () => started.map(({ input }) => input.documentId) }
