@@ -19,18 +19,14 @@ interface Row {
 const ofDestinations = 'and destination_id = any (:ids)'
 
 const statement = `
-  with attempt as (
-    select destination_id, start, status, sum(count) as count
-    from (
-      ${countsOfRange('attempts', ofDestinations)}
-    ) as counted
-    group by destination_id, start, status
-  ), period as (
+  with period as (
     select
       destination_id, start,
       coalesce(sum(count) filter (where status = 'delivered'), 0) as delivered,
       coalesce(sum(count) filter (where status in ('retryable', 'permanent', 'interrupted')), 0) as failed
-    from attempt
+    from (
+      ${countsOfRange('attempts', ofDestinations)}
+    ) as counted
     group by destination_id, start
   ), series as (
     select destination_id, jsonb_agg(jsonb_build_array(extract(epoch from start), delivered, failed)) as series
