@@ -78,34 +78,34 @@ comment on column captured_requests.request_body_truncation_reason is
 comment on column captured_requests.replay_of is
   'The captured request that this one repeats.';
 
-create index captured_requests_by_channel on captured_requests (workspace_id, channel, id);
+create index captured_requests_by_channel on captured_requests (workspace_id, channel, id) include (http_method, status_code, repo_id);
 comment on index captured_requests_by_channel is
-  'Serves the list of requests by channel.';
+  'Serves the list of requests by channel. Other conditions are checked without the rows.';
 
 create index captured_requests_by_doc_id on captured_requests (workspace_id, doc_id, id);
 comment on index captured_requests_by_doc_id is
   'Serves the list of requests by docId.';
 
-create index captured_requests_by_error_code on captured_requests (workspace_id, error_code, id)
+create index captured_requests_by_error_code on captured_requests (workspace_id, error_code, id) include (channel, http_method, status_code, repo_id)
 where error_code is not null;
 comment on index captured_requests_by_error_code is
-  'Serves the list of requests by error code.';
+  'Serves the list of requests by error code. Other conditions are checked without the rows.';
 
-create index captured_requests_by_method on captured_requests (workspace_id, http_method, id);
+create index captured_requests_by_method on captured_requests (workspace_id, http_method, id) include (status_code, repo_id);
 comment on index captured_requests_by_method is
-  'Serves the list of requests by method.';
+  'Serves the list of requests by method. Other conditions are checked without the rows.';
 
 create index captured_requests_by_repository on captured_requests (workspace_id, repo_id, id);
 comment on index captured_requests_by_repository is
   'Serves the list of requests by repository.';
 
-create index captured_requests_by_status on captured_requests (workspace_id, status_code, id);
+create index captured_requests_by_status on captured_requests (workspace_id, status_code, id) include (repo_id);
 comment on index captured_requests_by_status is
-  'Serves the list of requests by status.';
+  'Serves the list of requests by status. Other conditions are checked without the rows.';
 
-create index captured_requests_by_status_class on captured_requests (workspace_id, (status_code / 100), id);
+create index captured_requests_by_status_class on captured_requests (workspace_id, (status_code / 100), id) include (status_code, repo_id);
 comment on index captured_requests_by_status_class is
-  'Serves the list of requests by status class, such as 4xx.';
+  'Serves the list of requests by status class, such as 4xx. Other conditions are checked without the rows.';
 
 create index captured_requests_of_workspace on captured_requests (workspace_id, id);
 comment on index captured_requests_of_workspace is

@@ -3,6 +3,7 @@ import { createReadVersions } from '../../src/api/console/changes.ts'
 import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
+import { createCapturedRequests } from '../../src/capture/captured-requests.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
@@ -433,6 +434,12 @@ test('statistics add up counters without reading their rows', async () => {
   const ofWorkspace = () => createStatistics(db, { RELAY_WORKSPACE_MAX_BYTES: 0 }).read(workspaceId, range)
   const ofDestinations = () => createDestinationStatistics(db).list(workspaceId, { ...range, ...page })
   for (const read of [ofWorkspace, ofDestinations]) expect(new Set(await scansOf('counters', read))).toEqual(new Set(['Index Only Scan']))
+})
+
+test('requests of which many meet each of two conditions, and none both, are looked for without reading their rows', async () => {
+  const list = () => createCapturedRequests(database.db).list(workspaceId, { method: 'PUT', statusCode: 200, perPage: 25 })
+  expect((await list()).items).toEqual([])
+  expect(await scansOf(`captured_requests_${startedAt.toISOString().slice(0, 10).replaceAll('-', '')}`, list)).toEqual(['Index Only Scan'])
 })
 
 test.each([{}, { destinationId: 'D1' }])('statistics of each destination with %j are read through indexes', async (filter) => {
