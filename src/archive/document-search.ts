@@ -35,6 +35,15 @@ interface Lookup {
 /** Where a window of candidates begins. */
 type Cursor = Omit<CursorRequest, 'perPage'>
 
+/** A window of candidates that was read. */
+interface Candidates {
+  count: number
+  /** Null if there are none. */
+  last: string | null
+  /** Ids of those that meet the conditions, in the order of the list. */
+  matches: string[]
+}
+
 /** A query of the ids of candidates, in the order of the list. Names of values have the form `:name`. */
 interface Source {
   sql: string
@@ -208,23 +217,27 @@ export const createDocumentSearch = (db: Database) => {
     return found?.receivedAt ?? timeOfId(id)
   }
 
-  const readWindow = async (lookup: Lookup, position: Cursor, window: number) => {
+  /** Reads candidates. Only the ids of those that meet the conditions are returned: 5,000 rows would take longer than to check them. */
+  const readWindow = async (lookup: Lookup, position: Cursor, window: number): Promise<Candidates> => {
     const { sql, hasDocuments, order } = sourceOf(lookup, position)
     const cursor = position.after ?? position.before
-    const { rows } = await db.raw<{ rows: { id: string; isMatch: boolean }[] }>(
+    const { rows } = await db.raw<{ rows: Candidates[] }>(
       `
-      select id, "isMatch"
+      select count(*), (array_agg(id))[count(*)] as last, coalesce(array_agg(id) filter (where is_match), '{}') as matches
       from (
-        ${sql}
-        limit :window
-      ) as ${hasDocuments ? 'documents' : 'candidates'}
-      cross join lateral (
-        select ${hasDocuments ? '' : 'received_at,'} ${['true', ...conditionsOf(lookup)].join(' and ')} as "isMatch"
-        ${hasDocuments ? '' : 'from documents where documents.id = candidates.id'}
-        -- Without it, the planner could read all deliveries or keys to check the conditions.
-        limit 1
-      ) as document
-      order by ${order}
+        select id, is_match
+        from (
+          ${sql}
+          limit :window
+        ) as ${hasDocuments ? 'documents' : 'candidates'}
+        cross join lateral (
+          select ${hasDocuments ? '' : 'received_at,'} ${['true', ...conditionsOf(lookup)].join(' and ')} as is_match
+          ${hasDocuments ? '' : 'from documents where documents.id = candidates.id'}
+          -- Without it, the planner could read all deliveries or keys to check the conditions.
+          limit 1
+        ) as document
+        order by ${order}
+      ) as checked
       `,
       {
         ...valuesOf(lookup),
@@ -232,7 +245,7 @@ export const createDocumentSearch = (db: Database) => {
         ...(cursor !== undefined && { cursor, receivedAt: await receiptOf(lookup.workspaceId, cursor), settledTime: settledTime() }),
       },
     )
-    return rows
+    return rows[0]!
   }
 
   return async (
@@ -249,12 +262,11 @@ export const createDocumentSearch = (db: Database) => {
     const ids: string[] = []
     let position: Cursor = { before, after }
     for (const window of windowsOf(perPage)) {
-      const candidates = await readWindow(lookup, position, window)
-      ids.push(...candidates.filter(({ isMatch }) => isMatch).map(({ id }) => id))
+      const { count, last, matches } = await readWindow(lookup, position, window)
+      ids.push(...matches)
       if (ids.length > perPage) return { ids: ids.slice(0, perPage), nextCursor: ids[perPage - 1]! }
-      if (candidates.length < window) return { ids, nextCursor: null }
-      const last = candidates.at(-1)!.id
-      position = after === undefined ? { before: last } : { after: last }
+      if (count < window) return { ids, nextCursor: null }
+      position = after === undefined ? { before: last! } : { after: last! }
     }
     return { ids, nextCursor: (position.after ?? position.before)! }
   }
