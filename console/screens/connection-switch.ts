@@ -7,7 +7,7 @@ import { Confirm } from '../ui/parts.ts'
 type Connection = Schemas['Connection']
 
 // The API counts no further.
-const heldMaxCount = 10_000
+const heldMaxCount = 1_000
 
 /** Returns how many deliveries a connection holds, as a text. */
 export const heldText = ({ held_deliveries: held }: Connection): string =>

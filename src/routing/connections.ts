@@ -34,7 +34,7 @@ interface Updated {
 }
 
 /** A larger number of held deliveries is not counted: this number stands for it. */
-export const heldMaxCount = 10_000
+export const heldMaxCount = 1_000
 
 export const connectionKind = configuredKind<Values, Connection>({
   table: 'connections',
