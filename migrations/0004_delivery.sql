@@ -381,17 +381,21 @@ comment on column destination_gates.failed_attempts is
 comment on column destination_gates.last_error is
   'The error of the last of these attempts. Null after a success.';
 
-create function derive_document_status(of_document text) returns text language sql stable as $$
-select case
-  when count(*) = 0 then 'discarded'
-  when bool_or(status = 'failed') then 'failed'
-  when bool_or(status = 'retrying') then 'retrying'
-  when bool_or(status in ('pending', 'held')) then 'pending'
-  when bool_or(status = 'delivered') then 'delivered'
-  else 'failed'
+create function derive_document_status(of_document text) returns text language plpgsql stable as $$
+begin
+  return (
+    select case
+      when count(*) = 0 then 'discarded'
+      when bool_or(status = 'failed') then 'failed'
+      when bool_or(status = 'retrying') then 'retrying'
+      when bool_or(status in ('pending', 'held')) then 'pending'
+      when bool_or(status = 'delivered') then 'delivered'
+      else 'failed'
+    end
+    from deliveries
+    where document_id = of_document
+  );
 end
-from deliveries
-where document_id = of_document
 $$;
 comment on function derive_document_status is
   'The status of a document by the statuses of its deliveries. src/domain/delivery-states.ts states the same rule.';
@@ -465,13 +469,16 @@ comment on trigger delivery_status_noted on deliveries is
   'Whatever changes the status of a delivery, the time is noted.';
 
 create function update_document_status() returns trigger language plpgsql as $$
+declare
+  derived text;
 begin
   perform 1 from documents where id = new.document_id for no key update;
+  derived := derive_document_status(new.document_id);
   update documents
-  set status = derive_document_status(new.document_id), acknowledged_at = null
+  set status = derived, acknowledged_at = null
   where id = new.document_id
     and (
-      status <> derive_document_status(new.document_id)
+      status <> derived
       or (acknowledged_at is not null
         and (new.status = 'failed' or (new.status = 'retrying' and old.status in ('failed', 'cancelled'))))
     );
