@@ -400,13 +400,15 @@ $$;
 comment on function derive_document_status is
   'The status of a document by the statuses of its deliveries. src/domain/delivery-states.ts states the same rule.';
 
-create function mark_failures(of_document text) returns void language sql as $$
-update deliveries
-set needs_attention = not needs_attention
-from documents
-where documents.id = of_document
-  and document_id = of_document
-  and needs_attention <> (deliveries.status in ('failed', 'cancelled') and documents.status = 'failed' and acknowledged_at is null)
+create function mark_failures(of_document text) returns void language plpgsql as $$
+begin
+  update deliveries
+  set needs_attention = not needs_attention
+  from documents
+  where documents.id = of_document
+    and document_id = of_document
+    and needs_attention <> (deliveries.status in ('failed', 'cancelled') and documents.status = 'failed' and acknowledged_at is null);
+end
 $$;
 comment on function mark_failures is
   'Sets needs_attention of the deliveries of a document.';
