@@ -51,9 +51,9 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 7))
 const turnsMax = 16
 
 const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
-  'dispatcher: find queues': ({ db }) => createToBegin(db).findQueues(),
+  'dispatcher: find queues': ({ db }) => createToBegin(db).look(),
   'dispatcher: find documents': async ({ db }) => {
-    const queues = await createToBegin(db).findQueues()
+    const { queues } = await createToBegin(db).look()
     await createToBegin(db).findOldest(
       queues.slice(0, turnsMax).map((queue) => ({ ...queue, documents: 1 })),
       [],

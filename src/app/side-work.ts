@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts'
 import type { OnItsOwn } from '../db/on-its-own.ts'
 import type { ClaimDue } from '../db/side-work.ts'
 import { createFindLateData } from '../delivery/late-data.ts'
-import { createFindEnrichments } from '../enrichment/enrich.ts'
+import { createFindEnrichments, isEnrichmentDue } from '../enrichment/enrich.ts'
 import { createFindDue } from '../events/send-events.ts'
 import type { Temporal } from '../temporal/client.ts'
 import type { SideWork } from '../temporal/dispatcher.ts'
@@ -17,7 +17,7 @@ export const createSideWork = (db: Database, start: Temporal['startSideWork'], o
     await Promise.all((await claimDue()).map((queue) => onItsOwn('side-work', { kind, id: queue.queueId }, () => start(kind, queue))))
   }
   return [
-    { everyMs: soonMs, startDue: startWhat('enrichment', createFindEnrichments(db)) },
+    { everyMs: soonMs, isDue: isEnrichmentDue, startDue: startWhat('enrichment', createFindEnrichments(db)) },
     { everyMs: laterMs, startDue: startWhat('late_data', createFindLateData(db)) },
     { everyMs: laterMs, startDue: startWhat('events', createFindDue(db)) },
   ]

@@ -54,22 +54,35 @@ const queuesOfShares = `
     ) as next
   )`
 
-const queues = createStatement<Queue>(
-  'find-queues-to-begin',
-  `
-  ${queuesOfShares}
-  select workspace_id as "workspaceId", begin_as as "beginAs"
-  from queues
-  where (
-    select min(begin_at)
-    from deliveries
-    where begin_at is not null
-      and ${shareOfRow} = queues.share
-      and workspace_id = queues.workspace_id
-      and begin_as = queues.begin_as
-  ) <= now()
-  `,
-)
+/** What is due at a look. */
+interface Look {
+  queues: Queue[]
+  /** Whether each of the conditions holds. */
+  holds: boolean[]
+}
+
+// One statement: ten looks a second are most of what an idle worker does.
+const createLook = (conditions: readonly string[]) =>
+  createStatement<Look>(
+    conditions.length === 0 ? 'find-queues-to-begin' : 'find-queues-to-begin, and side work',
+    `
+    ${queuesOfShares}
+    select
+      array(
+        select jsonb_build_object('workspaceId', workspace_id, 'beginAs', begin_as)
+        from queues
+        where (
+          select min(begin_at)
+          from deliveries
+          where begin_at is not null
+            and ${shareOfRow} = queues.share
+            and workspace_id = queues.workspace_id
+            and begin_as = queues.begin_as
+        ) <= now()
+      ) as queues,
+      array[${conditions.join(', ')}]::boolean[] as holds
+    `,
+  )
 
 const oldestDue = createStatement<{ due: Date | null }>(
   'find-oldest-due',
@@ -146,55 +159,59 @@ const stillWaiting = createStatement<{ documentId: string }>(
   `,
 )
 
-export const createToBegin = (db: Database | Transaction) => ({
-  /** Finds the queues of these shares in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
-  findQueues: (shares: readonly number[] = allShares): Promise<Queue[]> => queues(db, { shares: JSON.stringify(shares) }),
+/** @param conditions SQL: what is asked with each look beside the queues */
+export const createToBegin = (db: Database | Transaction, conditions: readonly string[] = []) => {
+  const look = createLook(conditions)
+  return {
+    /** Finds the queues of these shares in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
+    look: async (shares: readonly number[] = allShares): Promise<Look> => (await look(db, { shares: JSON.stringify(shares) }))[0]!,
 
-  /**
-   * Returns since when the delivery that has waited for the longest time is due, or has shown no sign of life. It may be in the future; null
-   * if none is open.
-   */
-  findOldestDue: async (): Promise<Date | null> => (await oldestDue(db, { shares: JSON.stringify(allShares) }))[0]!.due,
+    /**
+     * Returns since when the delivery that has waited for the longest time is due, or has shown no sign of life. It may be in the future; null
+     * if none is open.
+     */
+    findOldestDue: async (): Promise<Date | null> => (await oldestDue(db, { shares: JSON.stringify(allShares) }))[0]!.due,
 
-  /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
-  findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
-    const found = new Map<string, WaitingDocument>()
-    for (const { share, workspaceId, beginAs, ...delivery } of await oldest(db, {
-      turns: JSON.stringify(turns),
-      except: JSON.stringify(except),
-    })) {
-      const { documentId } = delivery
-      // If a document waits in two queues, the second is another one's turn.
-      const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, deliveries: [] }
-      if (document.beginAs === beginAs) document.deliveries.push(delivery)
-      found.set(documentId, document)
-    }
-    return [...found.values()]
-  },
+    /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
+    findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
+      const found = new Map<string, WaitingDocument>()
+      for (const { share, workspaceId, beginAs, ...delivery } of await oldest(db, {
+        turns: JSON.stringify(turns),
+        except: JSON.stringify(except),
+      })) {
+        const { documentId } = delivery
+        // If a document waits in two queues, the second is another one's turn.
+        const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, deliveries: [] }
+        if (document.beginAs === beginAs) document.deliveries.push(delivery)
+        found.set(documentId, document)
+      }
+      return [...found.values()]
+    },
 
-  /** Returns those of these documents that no attempt has been begun for, and no wait. */
-  stillWaiting: async (documentIds: string[]): Promise<Set<string>> =>
-    new Set((await stillWaiting(db, { documentIds: JSON.stringify(documentIds) })).map(({ documentId }) => documentId)),
+    /** Returns those of these documents that no attempt has been begun for, and no wait. */
+    stillWaiting: async (documentIds: string[]): Promise<Set<string>> =>
+      new Set((await stillWaiting(db, { documentIds: JSON.stringify(documentIds) })).map(({ documentId }) => documentId)),
 
-  /**
-   * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may
-   * still be about to start them.
-   */
-  leave: async (documentIds: string[]): Promise<void> => {
-    await db('deliveries')
-      .whereIn('document_id', documentIds)
-      .where('begin_at', '<=', db.fn.now())
-      .update({ begin_at: null, checked_at: db.fn.now() })
-  },
+    /**
+     * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may
+     * still be about to start them.
+     */
+    leave: async (documentIds: string[]): Promise<void> => {
+      await db('deliveries')
+        .whereIn('document_id', documentIds)
+        .where('begin_at', '<=', db.fn.now())
+        .update({ begin_at: null, checked_at: db.fn.now() })
+    },
 
-  /** Lets a document that Temporal refuses wait, so that it does not hold up others. */
-  postpone: async (documentId: string, delayMs: number): Promise<void> => {
-    await db('deliveries')
-      .where({ document_id: documentId })
-      .where('begin_at', '<=', db.fn.now())
-      .update({ begin_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
-  },
-})
+    /** Lets a document that Temporal refuses wait, so that it does not hold up others. */
+    postpone: async (documentId: string, delayMs: number): Promise<void> => {
+      await db('deliveries')
+        .where({ document_id: documentId })
+        .where('begin_at', '<=', db.fn.now())
+        .update({ begin_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
+    },
+  }
+}
 
 /** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
 export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {

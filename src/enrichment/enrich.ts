@@ -289,12 +289,8 @@ export const createEnrich = (deps: EnrichDeps, limits: Partial<RunLimits> = {}):
   })
 }
 
-/** Claims the enrichments with documents whose try is due. Each enrichment with pending documents costs a look-up in an index. */
-export const createFindEnrichments = (db: Database): ClaimDue =>
-  createClaimDue(
-    db,
-    'enrichment',
-    `
+// SQL: the enrichments with documents whose try is due. Each enrichment with pending documents costs a look-up in an index.
+const due = `
     pending as (
       (
         select enrichment_id, workspace_id, next_try_at
@@ -320,5 +316,10 @@ export const createFindEnrichments = (db: Database): ClaimDue =>
       left join enrichments on enrichments.id = enrichment_id and is_active
       where next_try_at <= now()
         or enrichments.id is null
-    )`,
-  )
+    )`
+
+/** SQL: true if a try is due, also of an enrichment that is claimed. */
+export const isEnrichmentDue = `exists (with recursive ${due} select from due)`
+
+/** Claims the enrichments with documents whose try is due. */
+export const createFindEnrichments = (db: Database): ClaimDue => createClaimDue(db, 'enrichment', due)

@@ -50,6 +50,8 @@ interface Open {
 /** A kind of side work: its queues are looked at this often, and the workflows of those started in which something is due. */
 export interface SideWork {
   everyMs: number
+  /** SQL: true if something may be due. It is asked with each look for documents, and spares the look at the queues. */
+  isDue?: string
   startDue(): Promise<void>
 }
 
@@ -83,7 +85,10 @@ export const createDispatcher = (
 ) => {
   const { leaseMs, renewMs, stuckMs, refusedMs, busyMs, aloneMs } = { ...dispatcherLimits, ...limits }
   const now = () => performance.now()
-  const toBegin = createToBegin(db)
+  const toBegin = createToBegin(
+    db,
+    sideWork.map(({ isDue = 'true' }) => isDue),
+  )
   const window = createStartWindow(now)
   const turns = createTurns()
   const part = { name: dispatchDuty, shares: dispatchShares, holder: newId(), about: worker }
@@ -148,12 +153,13 @@ export const createDispatcher = (
     if (stuck.length > 0) await toBegin.leave(stuck)
   }
 
-  /** Looks for side work, which is done by the worker that has the first share, and for queues. What is begun meanwhile costs no look. */
+  /** Looks for queues, and for side work, which is done by the worker that has the first share. What begins between two looks costs none. */
   const look = async (): Promise<void> => {
     if (now() - lookedAt < idleMs) return
     lookedAt = now()
-    if (held.includes(0)) for (const each of sideWork) startSideWork(each)
-    queues = await toBegin.findQueues(held)
+    const found = await toBegin.look(held)
+    queues = found.queues
+    if (held.includes(0)) for (const [index, work] of sideWork.entries()) if (found.holds[index]) startSideWork(work)
   }
 
   /** Starts as many documents as the window allows. */

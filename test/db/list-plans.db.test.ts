@@ -511,7 +511,7 @@ test('documents to begin are found workspace by workspace, without reading all t
   const toBegin = createToBegin(database.db)
   let found: WaitingDocument[] = []
   const find = async () => {
-    const turns = (await toBegin.findQueues()).map((queue) => ({ ...queue, documents: 10 }))
+    const turns = (await toBegin.look()).queues.map((queue) => ({ ...queue, documents: 10 }))
     found = await toBegin.findOldest(turns, ['W1'])
   }
   // Of each document, five tables are read, two of them for its workspace and destination.
