@@ -1,7 +1,8 @@
 // Measures the throughput of the relay: documents received over HTTP and delivered to a webhook. The baseline is the
 // throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
-// because the speed of a machine drifts. The ratio of the two is the result to compare. A second floor delivers the same documents through a
-// plain queue on the same PostgreSQL: what the engine costs, beside what it gives. With `--temporal postgres`, the server is a cluster as in
+// because the speed of a machine drifts. The ratio of the two is the result to compare. A second floor has the same workflows with what operators
+// see of them: search attributes, summaries, inputs. A third one delivers the same documents through a plain queue on the same PostgreSQL: what the
+// engine costs, beside what it gives. The two together are the least for a relay with this engine. With `--temporal postgres`, the server is a cluster as in
 // production.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
@@ -13,6 +14,8 @@ import { newId } from '../src/base/ids.ts'
 import { openDatabase, type Database } from '../src/db/database.ts'
 import { startWebhookSink } from '../src/dev/demo/webhook-sink.ts'
 import { documentWorkflowId } from '../workflows/ids.ts'
+import type { DocumentInput } from '../workflows/messages.ts'
+import { documentOptions } from '../workflows/options.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { commonOptions, readOptions, temporalOption } from './support/options.ts'
@@ -28,9 +31,9 @@ const inFlight = 50
 const KiB = 1024
 const cases: { name: string; destinations: number; body: Buffer; isEnriched?: true }[] = [
   { name: '1 destination, 10 KiB', destinations: 1, body: Buffer.alloc(10 * KiB, 'x') },
+  { name: '1 destination, 10 KiB, with an enrichment', destinations: 1, body: Buffer.alloc(10 * KiB, 'x'), isEnriched: true },
   { name: '3 destinations, 10 KiB', destinations: 3, body: Buffer.alloc(10 * KiB, 'x') },
   { name: '1 destination, 1 MiB', destinations: 1, body: Buffer.alloc(KiB * KiB, 'x') },
-  { name: '1 destination, 10 KiB, with an enrichment', destinations: 1, body: Buffer.alloc(10 * KiB, 'x'), isEnriched: true },
 ]
 
 /** Starts a system that knows the vendor of every document. */
@@ -81,12 +84,33 @@ const runBaseline = async (client: Client, destinations: number) => {
   await Promise.all(ids.map((workflowId) => client.workflow.getHandle(workflowId).result()))
 }
 
+const runShown = async (client: Client, destinations: number) => {
+  const inputs = Array.from({ length: documents }, (): DocumentInput => ({
+    documentId: newId(),
+    workspace: 'bench/shown',
+    repoId: 'Z1',
+    docId: newId(),
+    compId: 'data',
+    policy: { maxRetries: 5, ttlMs: 86_400_000, initialIntervalMs: 1_000, maxIntervalMs: 60_000 },
+    attemptTimeoutMs: 300_000,
+    heartbeatTimeoutMs: 30_000,
+    retryWindowMs: 604_800_000,
+    destinations: Array.from({ length: destinations }, (_, index) => ({ id: newId(), name: `Z1 target ${index}`, connector: 'webhook' })),
+  }))
+  const handles = await pLimit(inFlight).map(inputs, (input) =>
+    client.workflow.start('shownDocument', { ...documentOptions(input, { registered: true }), taskQueue: 'baseline' }),
+  )
+  await Promise.all(handles.map((handle) => handle.result()))
+}
+
 /** Sends the documents to the plain queue, and waits until it has delivered them. */
 const runQueue = async (queueUrl: string, destinations: number, body: Buffer, { send, read }: Requests) => {
   const urls = Array.from({ length: documents }, () => `${queueUrl}?docId=${newId()}&destinations=${destinations}`)
   await pLimit(inFlight).map(urls, (url) => send({ method: 'PUT', url, body }, 201))
   while ((await read(queueUrl)) !== '0') await delay(20)
 }
+
+const rangeText = ({ median, min, max }: ReturnType<typeof rangeOf>) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
 
 const summarizeRounds = (measured: Measurement[]) => ({
   documents_per_second: rangeOf(measured.map((one) => one.documents_per_second)),
@@ -106,7 +130,7 @@ await withInstallation(async (installation) => {
   })
   const businessSystem = await startBusinessSystem()
 
-  const pairs = new Map(cases.map(({ name }) => [name, [] as Record<'ours' | 'floor' | 'queue', Measurement>[]]))
+  const pairs = new Map(cases.map(({ name }) => [name, [] as Record<'ours' | 'floor' | 'shown' | 'queue', Measurement>[]]))
   const receiverUrls = new Map<string, string>()
   for (const [index, { name, destinations, isEnriched }] of cases.entries()) {
     const targetUrls = Array.from({ length: destinations }, () => sink.url)
@@ -117,6 +141,7 @@ await withInstallation(async (installation) => {
   for (let round = 0; round <= rounds; round += 1) {
     for (const { name, destinations, body } of cases) {
       const floor = await measureDocuments(installation, () => runBaseline(client, destinations))
+      const shown = await measureDocuments(installation, () => runShown(client, destinations))
       const ours = await measureDocuments(installation, () => runRelay(client, db, receiverUrls.get(name)!, body, requests))
       const queued = await measureDocuments(installation, () => runQueue(queue.url, destinations, body, requests))
       say(
@@ -124,24 +149,31 @@ await withInstallation(async (installation) => {
           `baseline ${floor.documents_per_second.toFixed(1)}/s, ratio ${(ours.documents_per_second / floor.documents_per_second).toFixed(2)}, ` +
           `queue ${queued.documents_per_second.toFixed(1)}/s`,
       )
-      if (round > 0) pairs.get(name)!.push({ ours, floor, queue: queued })
+      if (round > 0) pairs.get(name)!.push({ ours, floor, shown, queue: queued })
     }
   }
 
+  const cpuOf = ({ cpu_ms_per_document: cpu }: Measurement) => Object.values(cpu).reduce((sum, ms) => sum + ms, 0)
   const rows = [...pairs].map(([name, measured]) => ({
     case: name,
     ours: summarizeRounds(measured.map(({ ours }) => ours)),
     floor: summarizeRounds(measured.map(({ floor }) => floor)),
+    shown: summarizeRounds(measured.map(({ shown }) => shown)),
+    ratio_by_cpu: rangeOf(measured.map(({ ours, floor }) => cpuOf(floor) / cpuOf(ours))),
+    // What a relay would reach that adds no more than its engine shows and its documents cost in a queue.
+    floors_ratio_by_cpu: rangeOf(measured.map(({ floor, shown, queue: queued }) => cpuOf(floor) / (cpuOf(shown) + cpuOf(queued)))),
     ratio: rangeOf(measured.map(({ ours, floor }) => ours.documents_per_second / floor.documents_per_second)),
     queue: summarizeRounds(measured.map((one) => one.queue)),
     ratio_to_queue: rangeOf(measured.map((one) => one.ours.documents_per_second / one.queue.documents_per_second)),
   }))
   const lines = rows.map(
-    ({ case: name, ours, floor, ratio, queue: queued, ratio_to_queue: toQueue }) =>
+    ({ case: name, ours, floor, shown, ratio, ratio_by_cpu: byCpu, floors_ratio_by_cpu: floors, queue: queued, ratio_to_queue: toQueue }) =>
       `${name}: ${ours.documents_per_second.median.toFixed(1)} documents/s, baseline ${floor.documents_per_second.median.toFixed(1)}, ` +
-      `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}); a document takes ` +
+      `ratio ${rangeText(ratio)}; a document takes ` +
       `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}; the plain queue ` +
-      `delivers ${queued.documents_per_second.median.toFixed(0)}/s (ratio ${toQueue.median.toFixed(2)}) for ${formatCpu(queued.cpu_ms_per_document)}`,
+      `delivers ${queued.documents_per_second.median.toFixed(0)}/s (ratio ${toQueue.median.toFixed(2)}) for ${formatCpu(queued.cpu_ms_per_document)}; with what operators see, a bare document ` +
+      `takes ${formatCpu(shown.cpu_ms_per_document)}; by processor time, the ratio is ${rangeText(byCpu)}, and that of the two floors together ` +
+      rangeText(floors),
   )
   printResult(options.json, { name: 'relay', settings: { rounds, documents, inFlight, temporal: installation.temporalName }, rows }, lines)
   businessSystem.system.closeAllConnections()
