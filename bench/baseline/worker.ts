@@ -5,7 +5,7 @@ import { request } from 'undici'
 import { createLog } from '../../src/base/log.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { installRuntime } from '../../src/temporal/runtime.ts'
-import { startTemporalWorker } from '../../src/temporal/worker.ts'
+import { connectWorker, startTemporalWorker } from '../../src/temporal/worker.ts'
 
 const url = process.env['ARRIVAL_URL']
 const send = async () => {
@@ -17,8 +17,10 @@ const send = async () => {
 const activities = { deliverNothing: url === undefined ? async () => {} : send }
 
 await installRuntime(createLog('error'))
+const config = readConfig()
 const worker = await startTemporalWorker(
-  { ...readConfig(), TEMPORAL_TASK_QUEUE: 'baseline' },
+  { ...config, TEMPORAL_TASK_QUEUE: 'baseline' },
+  await connectWorker(config.temporal),
   { targets: activities, control: activities, migration: activities, side: activities },
   { workflowsPath: fileURLToPath(new URL('./workflows.ts', import.meta.url)) },
 )

@@ -40,12 +40,13 @@ import { createSendNotice } from '../notifications/send-notice.ts'
 import { createProbes } from '../observe/probes.ts'
 import { createPinConfig } from '../routing/pin-config.ts'
 import { createDownloadUrl } from '../security/download-link.ts'
+import { temporalOver } from '../temporal/client.ts'
 import { createDispatcher } from '../temporal/dispatcher.ts'
 import { isTemporalError, isUnavailable } from '../temporal/errors.ts'
 import { installRuntime } from '../temporal/runtime.ts'
 import { createSchedules, keepSchedules } from '../temporal/schedules.ts'
 import { describeWorker } from '../temporal/worker-description.ts'
-import { startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
+import { connectWorker, startTemporalWorker, type TemporalWorker } from '../temporal/worker.ts'
 import { createWorkspaces } from '../workspace/workspaces.ts'
 import { openEnrichmentTasks } from './enrichment-tasks.ts'
 import { startProbesServer } from './probes-server.ts'
@@ -120,8 +121,12 @@ export const startWorker = async (
     const reports = createAttemptReports(log, runningWorkflowId)
     const attemptSpans = tracing && createAttemptSpans(tracing)
     const recordAttempt = reports.reporting(createRecordAttempt(db, config, wakeNext))
-    const sideWork = createSideWork(db, temporal.startSideWork, onItsOwn)
-    const dispatcher = createDispatcher({ db, temporal, sideWork, config, log, passOver, worker: describeWorker(config) })
+    // The SDK's runtime keeps a process alive until a worker has used it.
+    const sdkMetrics = await installRuntime(log)
+    const connection = await connectWorker(config.temporal)
+    const starts = temporalOver(connection, config)
+    const sideWork = createSideWork(db, starts.startSideWork, onItsOwn)
+    const dispatcher = createDispatcher({ db, temporal: starts, sideWork, config, log, passOver, worker: describeWorker(config) })
     const saving = { db, bringBack: createBringBack({ db, home: runtime.home, writeTo }) }
     const delivery = createDeliveryActivities({
       ...calling,
@@ -136,13 +141,11 @@ export const startWorker = async (
     })
     const { bringLateData, metrics: lateDataMetrics } = createLateData({ ...calling, saveUpdated: createSaveUpdated(saving) })
     const enrichDocuments = createEnrich({ ...calling, workspaces: createWorkspaces(db), ...openEnrichmentTasks(onClose) })
-    // The SDK's runtime keeps a process alive until a worker has used it.
-    const sdkMetrics = await installRuntime(log)
     const { attemptDelivery, ...deliveryRecords } = repeatAttempts(attemptSpans ? attemptSpans.around(delivery) : delivery)
     const { sendNotice, ...noticeRecords } = createNoticeActivities(createSendNotice(calling))
     const migrationPage = createMigrationPage({ ...useCases, db, setMetadata: createSetMetadata(db, runtime), readThrough, limits: config })
     const sendEvents = createSendEvents(calling)
-    worker = await startTemporalWorker(config, {
+    worker = await startTemporalWorker(config, connection, {
       targets: { attemptDelivery, sendNotice },
       control: {
         ...deliveryRecords,

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 
 // Status codes of gRPC.
 const invalidArgument = 3
-const deadlineExceeded = 4
+export const deadlineExceeded = 4
 const notFound = 5
 const permissionDenied = 7
 const resourceExhausted = 8

@@ -56,7 +56,8 @@ const versioning = ({ TEMPORAL_WORKER_BUILD_ID: buildId, TEMPORAL_WORKER_DEPLOYM
 // The native client has no limit of its own: behind a path that drops packets it would wait for ever.
 const connectTimeoutMs = 5_000
 
-const connect = async ({ connectionOptions }: Config['temporal']): Promise<NativeConnection> => {
+/** Connects to Temporal as workers do. @throws `UserError` if it does not answer */
+export const connectWorker = async ({ connectionOptions }: Config['temporal']): Promise<NativeConnection> => {
   const timeout = new AbortController()
   const tooLate = sleep(connectTimeoutMs, undefined, { signal: timeout.signal }).then(() => {
     throw new Error(`no answer within ${connectTimeoutMs} ms`)
@@ -115,13 +116,15 @@ const maxConcurrentMigrations = 2
 // Runs of side work. Each makes a few calls at a time. Further queues wait for the end of a run, which takes 20 seconds unless a system hangs.
 const maxConcurrentSideWork = 20
 
-/** Starts the workers of all task queues. They run at once: the SDK can close the connection of no worker that has not run. */
+/**
+ * Starts the workers of all task queues, whose connection it closes in the end. They run at once: the SDK can close the connection of no worker that has not run.
+ */
 export const startTemporalWorker = async (
   config: WorkerConfig,
+  connection: NativeConnection,
   { targets, control, migration, side }: Activities,
   workflows?: WorkflowSource,
 ) => {
-  const connection = await connect(config.temporal)
   const common = {
     connection,
     namespace: config.temporal.namespace ?? 'default',

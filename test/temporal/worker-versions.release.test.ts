@@ -4,7 +4,7 @@ import { repeatAttempts } from '../../activities/delivery.ts'
 import type { AttemptOutcome } from '../../src/domain/delivery-run.ts'
 import { runProgram } from '../../src/programs/programs.ts'
 import { makeCurrent } from '../../src/temporal/worker-version.ts'
-import { startTemporalWorker } from '../../src/temporal/worker.ts'
+import { connectWorker, startTemporalWorker } from '../../src/temporal/worker.ts'
 import { type AttemptInput, type DeliveryActivities, type DeliveryInput, retrySignal, wakeSignal } from '../../workflows/messages.ts'
 import { deliveryOptions } from '../../workflows/options.ts'
 import { testConfig } from '../support/factories.ts'
@@ -32,8 +32,10 @@ const startBuild = async (buildId: string, name: string, outcome: AttemptOutcome
     recordCancellation: async () => 'failed',
     recordTermination: async () => undefined,
   }
+  const config = configOf(buildId, name)
   const worker = await startTemporalWorker(
-    configOf(buildId, name),
+    config,
+    await connectWorker(config.temporal),
     { targets: repeatAttempts(activities), control: activities, migration: activities, side: activities },
     { workflowBundle: { codePath: process.env.TEST_WORKFLOW_BUNDLE! } },
   )
