@@ -24,17 +24,25 @@ import { createByPut, createRequests, type Requests } from './support/requests.t
 import { mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
-const options = readOptions('relay', { ...commonOptions, ...temporalOption, documents: { type: 'string' }, rounds: { type: 'string' } })
+const options = readOptions('relay', {
+  ...commonOptions,
+  ...temporalOption,
+  documents: { type: 'string' },
+  rounds: { type: 'string' },
+  only: { type: 'string' },
+})
 const documents = Number(options.documents ?? (options.quick ? 5 : 200))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const inFlight = 50
 const KiB = 1024
-const cases: { name: string; destinations: number; body: Buffer; isEnriched?: true }[] = [
+const allCases: { name: string; destinations: number; body: Buffer; isEnriched?: true }[] = [
   { name: '1 destination, 10 KiB', destinations: 1, body: Buffer.alloc(10 * KiB, 'x') },
   { name: '1 destination, 10 KiB, with an enrichment', destinations: 1, body: Buffer.alloc(10 * KiB, 'x'), isEnriched: true },
   { name: '3 destinations, 10 KiB', destinations: 3, body: Buffer.alloc(10 * KiB, 'x') },
   { name: '1 destination, 1 MiB', destinations: 1, body: Buffer.alloc(KiB * KiB, 'x') },
 ]
+
+const cases = allCases.filter(({ name }) => name.includes(options.only ?? ''))
 
 /** Starts a system that knows the vendor of every document. */
 const startBusinessSystem = async () => {
