@@ -153,9 +153,10 @@ const stillWaiting = createStatement<{ documentId: string }>(
   'find-documents-still-to-begin',
   `
   select distinct document_id as "documentId"
-  from jsonb_array_elements_text(:documentIds::jsonb) as open (id)
-  join deliveries on document_id = open.id
+  from jsonb_to_recordset(:open::jsonb) as open ("documentId" text, "requestIds" jsonb)
+  join deliveries on document_id = open."documentId"
   where begin_at <= now()
+    and jsonb_exists("requestIds", ${retryRequestId})
   `,
 )
 
@@ -188,9 +189,12 @@ export const createToBegin = (db: Database | Transaction, conditions: readonly s
       return [...found.values()]
     },
 
-    /** Returns those of these documents that no attempt has been begun for, and no wait. */
-    stillWaiting: async (documentIds: string[]): Promise<Set<string>> =>
-      new Set((await stillWaiting(db, { documentIds: JSON.stringify(documentIds) })).map(({ documentId }) => documentId)),
+    /**
+     * Returns those of these documents that no attempt has been begun for, and no wait. One that has begun and is due again does not count: it
+     * is to be started once more.
+     */
+    stillWaiting: async (open: { documentId: string; requestIds: string[] }[]): Promise<Set<string>> =>
+      new Set((await stillWaiting(db, { open: JSON.stringify(open) })).map(({ documentId }) => documentId)),
 
     /**
      * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may

@@ -45,6 +45,8 @@ interface Open {
   startedAt: number
   /** Ids of the destinations whose deliveries this worker has not begun. */
   waiting: Set<string>
+  /** What was begun. A delivery that is due again has another id. */
+  requestIds: string[]
 }
 
 /** A kind of side work: its queues are looked at this often, and the workflows of those started in which something is due. */
@@ -111,7 +113,8 @@ export const createDispatcher = (
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
     const { documentId, share, workspaceId } = document
     const waiting = new Set(document.deliveries.map(({ destination }) => destination.id))
-    open.set(documentId, { share, workspaceId, startedAt: now(), waiting })
+    const requestIds = document.deliveries.map(({ requestId }) => requestId)
+    open.set(documentId, { share, workspaceId, startedAt: now(), waiting, requestIds })
     const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
@@ -143,7 +146,7 @@ export const createDispatcher = (
   const closeBegun = async (): Promise<void> => {
     if (open.size === 0 || now() - begunSeenAt < (isAlone() ? aloneMs : isFull() ? busyMs : idleMs)) return
     begunSeenAt = now()
-    const waiting = await toBegin.stillWaiting([...open.keys()])
+    const waiting = await toBegin.stillWaiting([...open].map(([documentId, { requestIds }]) => ({ documentId, requestIds })))
     const stuck: string[] = []
     for (const [documentId, document] of open) {
       if (!waiting.has(documentId)) closeOne(documentId, document)

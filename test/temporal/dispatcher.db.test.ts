@@ -150,6 +150,17 @@ test('a delivery that this worker has begun makes room at once, and a document k
   await until('the next one is started', () => dispatcher.started.length === 8)
 })
 
+test('a document that is due again before the dispatcher has seen that it was begun is begun once more', async () => {
+  const { db } = database
+  const [id] = await receive(1)
+  const dispatcher = startDispatcher({ begins: false, limits: { stuckMs: 600_000 } })
+  await until('it is begun', () => dispatcher.started.length === 1)
+  // As if another worker had held it at once, and its data had come.
+  await db('deliveries').where({ document_id: id }).update({ begin_as: 'delivery', begin_at: db.fn.now() })
+  await until('it is begun again', () => dispatcher.started.length === 2)
+  expect(dispatcher.started.map(({ kind }) => kind)).toEqual(['startDocument', 'startDelivery'])
+})
+
 test('a document of one workspace does not wait for the thousands of another', async () => {
   const flood = await receive(60)
   const [single] = await receive(1)
