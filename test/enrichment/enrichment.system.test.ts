@@ -140,8 +140,11 @@ test('a system that is away delays deliveries by the wait at most, and its data 
 
     isAway = false
     linked.add('AWAY')
-    await relay.db('document_enrichments').where({ document_id: document.id }).update({ next_try_at: new Date() })
-    await until(env, 'the data is found', async () => (await readDocument(document)).enrichments[0].status === 'complete', 500)
+    const isFound = async () => {
+      await document.makeTryDue()
+      return (await readDocument(document)).enrichments[0].status === 'complete'
+    }
+    await until(env, 'the data is found', isFound, 500)
     expect(await readDocument(document)).toMatchObject({ fields: { vendor: '17300001' }, enrichments: [{ status: 'complete' }] })
     // The bytes were not sent again, and the name at the target stays.
     expect(documentsSent()).toHaveLength(arrived + 1)

@@ -72,8 +72,11 @@ test('a delivery waits for the data that its filter needs, and others do not wai
     await until(env, 'the filtered one waits', async () => (await waiting()).waiting_for?.reason === 'data', 1_000)
     expect(await waiting()).toMatchObject({ status: 'pending', attempts: 0 })
     companies.set('LATER', '1000')
-    await relay.db('document_enrichments').where({ document_id: document.id }).update({ next_try_at: new Date() })
-    await until(env, 'it is delivered', async () => (await waiting()).status === 'delivered', 1_000)
+    const isDelivered = async () => {
+      await document.makeTryDue()
+      return (await waiting()).status === 'delivered'
+    }
+    await until(env, 'it is delivered', isDelivered, 1_000)
     expect([sentTo('filtered', 'LATER'), sentTo('other', 'LATER')]).toEqual([1, 1])
     expect((await document.deliveries())['filtered']).toMatchObject({ path: '1000/LATER/data', attempts: 1 })
   })

@@ -115,9 +115,13 @@ test('data that is found after a delivery is brought to every copy, and the byte
     // The store is away when the data is found.
     storeIsAway = true
     linked.add('LATE')
-    await relay.db('document_enrichments').where({ document_id: document.id }).update({ next_try_at: new Date() })
-    const untilLate = (name: string, status: string) =>
-      until(env, `${name} is ${status}`, async () => (await deliveries())[name]!.late_data?.['status'] === status, 2_000)
+    const untilLate = (name: string, status: string) => {
+      const isLate = async () => {
+        await document.makeTryDue()
+        return (await deliveries())[name]!.late_data?.['status'] === status
+      }
+      return until(env, `${name} is ${status}`, isLate, 2_000)
+    }
     for (const name of ['folder', 'dms']) await untilLate(name, 'updated')
     await until(env, 'a try has failed', async () => (await deliveries())['bucket']!.late_data?.['error'] !== null, 500)
     expect((await deliveries())['bucket']!.late_data).toMatchObject({

@@ -213,6 +213,12 @@ export const startRelay = async (
         ),
       /** Returns the status that the workflow of the delivery reports. */
       workflowStatus: async (name: string): Promise<string> => (await handle(name).query(deliveryStatusQuery)).status,
+      makeTryDue: async () => {
+        await db('document_enrichments')
+          .where({ document_id: id, status: 'pending' })
+          .where('next_try_at', '>', db.fn.now())
+          .update({ next_try_at: db.fn.now() })
+      },
       retry: (name?: string) => call('POST', `/documents/${id}${name === undefined ? '' : `/deliveries/${destinations[name]}`}/retry`),
       outcomes: async (): Promise<string[]> =>
         (await call('GET', `/documents/${id}/attempts?per_page=100`)).json.data.map(
@@ -263,6 +269,8 @@ export interface RelayedDocument {
   status(): Promise<string>
   deliveries(): Promise<Record<string, { status: string; attempts: number; path: string }>>
   workflowStatus(name: string): Promise<string>
+  /** Makes the next try of its enrichments due. A try that is under way plans a later one when it ends, so this is repeated while a test waits. */
+  makeTryDue(): Promise<void>
   retry(name?: string): Promise<Answer>
   outcomes(): Promise<string[]>
 }
