@@ -11,7 +11,7 @@ import { readConfig } from '../src/config/config.ts'
 import { openDatabase } from '../src/db/database.ts'
 import { createOutbox } from '../src/db/outbox.ts'
 import { createRelease } from '../src/delivery/release.ts'
-import { createToBegin } from '../src/delivery/to-begin.ts'
+import { createLook, createToBegin } from '../src/delivery/to-begin.ts'
 import { createCallLines } from '../src/delivery/wake.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { createRetention } from '../src/maintenance/retention.ts'
@@ -51,9 +51,9 @@ const rounds = Number(options.rounds ?? (options.quick ? 1 : 7))
 const turnsMax = 16
 
 const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
-  'dispatcher: find queues': ({ db }) => createToBegin(db).look(),
+  'dispatcher: find queues': ({ db }) => createLook(db)(),
   'dispatcher: find documents': async ({ db }) => {
-    const { queues } = await createToBegin(db).look()
+    const { queues } = await createLook(db)()
     await createToBegin(db).findOldest(
       queues.slice(0, turnsMax).map((queue) => ({ ...queue, documents: 1 })),
       [],

@@ -61,10 +61,13 @@ interface Look {
   holds: boolean[]
 }
 
-// One statement: ten looks a second are most of what an idle worker does.
-const createLook = (conditions: readonly string[]) =>
-  createStatement<Look>(
-    conditions.length === 0 ? 'find-queues-to-begin' : 'find-queues-to-begin, and side work',
+/**
+ * Creates the look for the queues of some shares in which something is due. Each costs two look-ups in the index deliveries_to_begin.
+ * @param conditions SQL: what is asked beside them. One statement for all, because ten looks a second are most of what an idle worker does
+ */
+export const createLook = (db: Database | Transaction, conditions: readonly string[] = []) => {
+  const look = createStatement<Look>(
+    `find-queues-to-begin/${conditions.length}`,
     `
     ${queuesOfShares}
     select
@@ -83,6 +86,8 @@ const createLook = (conditions: readonly string[]) =>
       array[${conditions.join(', ')}]::boolean[] as holds
     `,
   )
+  return async (shares: readonly number[] = allShares): Promise<Look> => (await look(db, { shares: JSON.stringify(shares) }))[0]!
+}
 
 const oldestDue = createStatement<{ due: Date | null }>(
   'find-oldest-due',
@@ -149,73 +154,85 @@ const oldest = createStatement<Row>(
   `,
 )
 
+/** What a dispatcher has begun of a document. A delivery that is due again has another request. */
+export interface BegunDocument {
+  documentId: string
+  requestIds: string[]
+}
+
+const namesOf = (begun: BegunDocument[]) => ({
+  begun: JSON.stringify(begun.map(({ documentId, requestIds }) => ({ documentId, requestIds }))),
+})
+
+// SQL: what was begun of these documents. The function is the operator that a prepared statement cannot have, a question mark.
+const begunDeliveries = 'jsonb_to_recordset(:begun::jsonb) as begun ("documentId" text, "requestIds" jsonb)'
+const isStillWaiting = `
+  document_id = begun."documentId"
+    and begin_at <= now()
+    and jsonb_exists("requestIds", ${retryRequestId})`
+
 const stillWaiting = createStatement<{ documentId: string }>(
   'find-documents-still-to-begin',
   `
   select distinct document_id as "documentId"
-  from jsonb_to_recordset(:open::jsonb) as open ("documentId" text, "requestIds" jsonb)
-  join deliveries on document_id = open."documentId"
-  where begin_at <= now()
-    and jsonb_exists("requestIds", ${retryRequestId})
+  from ${begunDeliveries}
+  join deliveries on ${isStillWaiting}
   `,
 )
 
-/** @param conditions SQL: what is asked with each look beside the queues */
-export const createToBegin = (db: Database | Transaction, conditions: readonly string[] = []) => {
-  const look = createLook(conditions)
-  return {
-    /** Finds the queues of these shares in which something is due. Each costs two look-ups in the index deliveries_to_begin. */
-    look: async (shares: readonly number[] = allShares): Promise<Look> => (await look(db, { shares: JSON.stringify(shares) }))[0]!,
+const leave = createStatement<never>(
+  'leave-deliveries-to-begin',
+  `
+  update deliveries
+  set begin_at = null, checked_at = now()
+  from ${begunDeliveries}
+  where ${isStillWaiting}
+  `,
+)
 
-    /**
-     * Returns since when the delivery that has waited for the longest time is due, or has shown no sign of life. It may be in the future; null
-     * if none is open.
-     */
-    findOldestDue: async (): Promise<Date | null> => (await oldestDue(db, { shares: JSON.stringify(allShares) }))[0]!.due,
+export const createToBegin = (db: Database | Transaction) => ({
+  /**
+   * Returns since when the delivery that has waited for the longest time is due, or has shown no sign of life. It may be in the future; null
+   * if none is open.
+   */
+  findOldestDue: async (): Promise<Date | null> => (await oldestDue(db, { shares: JSON.stringify(allShares) }))[0]!.due,
 
-    /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
-    findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
-      const found = new Map<string, WaitingDocument>()
-      for (const { share, workspaceId, beginAs, ...delivery } of await oldest(db, {
-        turns: JSON.stringify(turns),
-        except: JSON.stringify(except),
-      })) {
-        const { documentId } = delivery
-        // If a document waits in two queues, the second is another one's turn.
-        const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, deliveries: [] }
-        if (document.beginAs === beginAs) document.deliveries.push(delivery)
-        found.set(documentId, document)
-      }
-      return [...found.values()]
-    },
+  /** Finds the oldest documents of these queues. @param except ids of documents that are being begun */
+  findOldest: async (turns: (Queue & { documents: number })[], except: string[]): Promise<WaitingDocument[]> => {
+    const found = new Map<string, WaitingDocument>()
+    for (const { share, workspaceId, beginAs, ...delivery } of await oldest(db, {
+      turns: JSON.stringify(turns),
+      except: JSON.stringify(except),
+    })) {
+      const { documentId } = delivery
+      // If a document waits in two queues, the second is another one's turn.
+      const document = found.get(documentId) ?? { documentId, share, workspaceId, beginAs, deliveries: [] }
+      if (document.beginAs === beginAs) document.deliveries.push(delivery)
+      found.set(documentId, document)
+    }
+    return [...found.values()]
+  },
 
-    /**
-     * Returns those of these documents that no attempt has been begun for, and no wait. One that has begun and is due again does not count: it
-     * is to be started once more.
-     */
-    stillWaiting: async (open: { documentId: string; requestIds: string[] }[]): Promise<Set<string>> =>
-      new Set((await stillWaiting(db, { open: JSON.stringify(open) })).map(({ documentId }) => documentId)),
+  /** Returns those of these documents that no attempt has been begun for, and no wait, since they were begun here. */
+  stillWaiting: async (begun: BegunDocument[]): Promise<Set<string>> =>
+    new Set((await stillWaiting(db, namesOf(begun))).map(({ documentId }) => documentId)),
 
-    /**
-     * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may
-     * still be about to start them.
-     */
-    leave: async (documentIds: string[]): Promise<void> => {
-      await db('deliveries')
-        .whereIn('document_id', documentIds)
-        .where('begin_at', '<=', db.fn.now())
-        .update({ begin_at: null, checked_at: db.fn.now() })
-    },
+  /**
+   * Takes documents out of the queue whose workflows do not begin. The reconciler asks Temporal about them, but not at once: a slow server may
+   * still be about to start them.
+   */
+  leave: async (begun: BegunDocument[]): Promise<void> => {
+    await leave(db, namesOf(begun))
+  },
 
-    /** Lets a document that Temporal refuses wait, so that it does not hold up others. */
-    postpone: async (documentId: string, delayMs: number): Promise<void> => {
-      await db('deliveries')
-        .where({ document_id: documentId })
-        .where('begin_at', '<=', db.fn.now())
-        .update({ begin_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
-    },
-  }
-}
+  /** Lets a document that Temporal refuses wait, so that it does not hold up others. */
+  postpone: async (documentId: string, delayMs: number): Promise<void> => {
+    await db('deliveries')
+      .where({ document_id: documentId })
+      .where('begin_at', '<=', db.fn.now())
+      .update({ begin_at: db.raw(`now() + ? * interval '1 millisecond'`, [delayMs]) })
+  },
+})
 
 /** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
 export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {

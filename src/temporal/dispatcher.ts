@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts'
 import { holdShares, leaveShares } from '../db/duties.ts'
 import { createOnItsOwn, type PassOver } from '../db/on-its-own.ts'
 import { dispatchShares } from '../db/starts.ts'
-import { createToBegin, startsOf, type Queue, type WaitingDocument } from '../delivery/to-begin.ts'
+import { createLook, createToBegin, startsOf, type BegunDocument, type Queue, type WaitingDocument } from '../delivery/to-begin.ts'
 import type { DeliveryRef } from '../delivery/transition.ts'
 import type { WorkerDescription } from '../domain/relay-state.ts'
 import type { Temporal } from './client.ts'
@@ -39,14 +39,12 @@ export const dispatchDuty = 'dispatch'
 
 const isSameQueue = (one: Queue, other: Queue): boolean => one.workspaceId === other.workspaceId && one.beginAs === other.beginAs
 
-interface Open {
+interface Open extends BegunDocument {
   share: number
   workspaceId: string
   startedAt: number
   /** Ids of the destinations whose deliveries this worker has not begun. */
   waiting: Set<string>
-  /** What was begun. A delivery that is due again has another id. */
-  requestIds: string[]
 }
 
 /** A kind of side work: its queues are looked at this often, and the workflows of those started in which something is due. */
@@ -87,7 +85,8 @@ export const createDispatcher = (
 ) => {
   const { leaseMs, renewMs, stuckMs, refusedMs, busyMs, aloneMs } = { ...dispatcherLimits, ...limits }
   const now = () => performance.now()
-  const toBegin = createToBegin(
+  const toBegin = createToBegin(db)
+  const lookFor = createLook(
     db,
     sideWork.map(({ isDue = 'true' }) => isDue),
   )
@@ -114,7 +113,7 @@ export const createDispatcher = (
     const { documentId, share, workspaceId } = document
     const waiting = new Set(document.deliveries.map(({ destination }) => destination.id))
     const requestIds = document.deliveries.map(({ requestId }) => requestId)
-    open.set(documentId, { share, workspaceId, startedAt: now(), waiting, requestIds })
+    open.set(documentId, { documentId, requestIds, share, workspaceId, startedAt: now(), waiting })
     const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
     try {
       for (const message of startsOf(document, urgency, config)) await temporal.send(message)
@@ -146,13 +145,13 @@ export const createDispatcher = (
   const closeBegun = async (): Promise<void> => {
     if (open.size === 0 || now() - begunSeenAt < (isAlone() ? aloneMs : isFull() ? busyMs : idleMs)) return
     begunSeenAt = now()
-    const waiting = await toBegin.stillWaiting([...open].map(([documentId, { requestIds }]) => ({ documentId, requestIds })))
-    const stuck: string[] = []
+    const waiting = await toBegin.stillWaiting([...open.values()])
+    const stuck: Open[] = []
     for (const [documentId, document] of open) {
       if (!waiting.has(documentId)) closeOne(documentId, document)
-      else if (now() - document.startedAt > stuckMs) stuck.push(documentId)
+      else if (now() - document.startedAt > stuckMs) stuck.push(document)
     }
-    for (const documentId of stuck) open.delete(documentId)
+    for (const { documentId } of stuck) open.delete(documentId)
     if (stuck.length > 0) await toBegin.leave(stuck)
   }
 
@@ -160,7 +159,7 @@ export const createDispatcher = (
   const look = async (): Promise<void> => {
     if (now() - lookedAt < idleMs) return
     lookedAt = now()
-    const found = await toBegin.look(held)
+    const found = await lookFor(held)
     queues = found.queues
     if (held.includes(0)) for (const [index, work] of sideWork.entries()) if (found.holds[index]) startSideWork(work)
   }

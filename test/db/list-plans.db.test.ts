@@ -2,6 +2,7 @@ import { createCertificates } from '../../src/access/certificates.ts'
 import { createReadVersions } from '../../src/api/console/changes.ts'
 import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
+import { dayMs, dayOf, startOfDay } from '../../src/base/day.ts'
 import { idPrefixAt } from '../../src/base/ids.ts'
 import { createCapturedRequests } from '../../src/capture/captured-requests.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
@@ -10,7 +11,7 @@ import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { countOverdue } from '../../src/delivery/overdue.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
-import { createToBegin, type WaitingDocument } from '../../src/delivery/to-begin.ts'
+import { createLook, createToBegin, type WaitingDocument } from '../../src/delivery/to-begin.ts'
 import { callNext, listLines } from '../../src/delivery/wake.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
 import { createDestinationStatistics } from '../../src/observe/destination-statistics.ts'
@@ -26,9 +27,8 @@ import { share } from '../support/share.ts'
 const rowCount = 40_000
 const workspaces = 10
 const days = 90
-const dayMs = 86_400_000
 const startedAt = new Date()
-const since = new Date(startedAt.getTime() - (startedAt.getTime() % dayMs))
+const since = startOfDay(dayOf(startedAt))
 const workspaceId = 'W1'
 const page = { page: 1, perPage: 25 }
 // The eleventh row, see below.
@@ -439,7 +439,7 @@ test('statistics add up counters without reading their rows', async () => {
 test('requests of which many meet each of two conditions, and none both, are looked for without reading their rows', async () => {
   const list = () => createCapturedRequests(database.db).list(workspaceId, { method: 'PUT', statusCode: 200, perPage: 25 })
   expect((await list()).items).toEqual([])
-  expect(await scansOf(`captured_requests_${startedAt.toISOString().slice(0, 10).replaceAll('-', '')}`, list)).toEqual(['Index Only Scan'])
+  expect(await scansOf(`captured_requests_${dayOf(startedAt).replaceAll('-', '')}`, list)).toEqual(['Index Only Scan'])
 })
 
 test.each([{}, { destinationId: 'D1' }])('statistics of each destination with %j are read through indexes', async (filter) => {
@@ -511,7 +511,7 @@ test('documents to begin are found workspace by workspace, without reading all t
   const toBegin = createToBegin(database.db)
   let found: WaitingDocument[] = []
   const find = async () => {
-    const turns = (await toBegin.look()).queues.map((queue) => ({ ...queue, documents: 10 }))
+    const turns = (await createLook(database.db)()).queues.map((queue) => ({ ...queue, documents: 10 }))
     found = await toBegin.findOldest(turns, ['W1'])
   }
   // Of each document, five tables are read, two of them for its workspace and destination.

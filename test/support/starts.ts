@@ -1,6 +1,6 @@
 import type { Database, Transaction } from '../../src/db/database.ts'
 import type { Start, StartDocument } from '../../src/db/starts.ts'
-import { createToBegin, startsOf } from '../../src/delivery/to-begin.ts'
+import { createLook, createToBegin, startsOf } from '../../src/delivery/to-begin.ts'
 import { testConfig } from './factories.ts'
 
 const all = 1_000
@@ -8,7 +8,7 @@ const all = 1_000
 /** Returns the messages by which the dispatcher begins the deliveries that are due, the oldest first. */
 export const dueStarts = async (db: Database | Transaction): Promise<Start[]> => {
   const toBegin = createToBegin(db)
-  const turns = (await toBegin.look()).queues.map((queue) => ({ ...queue, documents: all }))
+  const turns = (await createLook(db)()).queues.map((queue) => ({ ...queue, documents: all }))
   return (await toBegin.findOldest(turns, [])).flatMap((document) => startsOf(document, 'busy', testConfig()))
 }
 

@@ -305,6 +305,19 @@ test('a document that no worker begins does not keep its place for ever: the rec
   expect(overdue.filter(({ documentId }) => stuck.includes(documentId))).toEqual([])
 })
 
+test('a delivery of such a document that is due again is not left to the reconciler', async () => {
+  const { db } = database
+  const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'mail' }])
+  const [id] = await receive(1, routes)
+  const dispatcher = startDispatcher({ begins: false, limits: { stuckMs: 500 } })
+  await until('it is begun', () => dispatcher.started.length === 1)
+  const delivery = (name: string) => db('deliveries').where({ document_id: id, destination_id: routes.destinations[name]! })
+  await delivery('archive').update({ begin_as: 'delivery', begin_at: db.fn.now() })
+  await until('it is begun again', () => dispatcher.started.length === 2)
+  expect(dispatcher.started[1]).toMatchObject({ kind: 'startDelivery', input: { destination: { name: 'archive' } } })
+  expect(await delivery('mail').first('begin_at')).toEqual({ begin_at: null })
+})
+
 test('a document is begun with all of its deliveries, and a retry under one request id however often it is sent', async () => {
   const { db } = database
   const routes = await createRoutes(db, [{ name: 'archive' }, { name: 'backup' }])
