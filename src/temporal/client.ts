@@ -30,6 +30,7 @@ import {
   type SideWorkKind,
 } from '../../workflows/options.ts'
 import type { enrichment, eventSubscription, lateData } from '../../workflows/side-work.ts'
+import { unlessAborted } from '../base/unless-aborted.ts'
 import type { Config } from '../config/config.ts'
 import type { CancelDelivery, OutboxMessage, ProcessBatches, WakeDelivery } from '../db/outbox.ts'
 import type { RetryDelivery, Start, StartDelivery } from '../db/starts.ts'
@@ -74,19 +75,19 @@ const silentMs = 1_000
 const endAtDeadline =
   (withDeadline: Calls['withDeadline']): Calls['withDeadline'] =>
   async (deadline, call) => {
-    const { promise: tooLate, reject } = Promise.withResolvers<never>()
-    const fail = () => reject(Object.assign(new Error('Temporal has not answered in time'), { code: deadlineExceeded }))
+    const ended = new AbortController()
+    const fail = () => ended.abort(Object.assign(new Error('Temporal has not answered in time'), { code: deadlineExceeded }))
     const timer = setTimeout(fail, Number(deadline) - Date.now())
     try {
-      return await Promise.race([withDeadline(Number(deadline) + silentMs, call), tooLate])
+      return await unlessAborted(() => withDeadline(Number(deadline) + silentMs, call), ended.signal)
     } finally {
       clearTimeout(timer)
     }
   }
 
 /**
- * Calls Temporal over the connection of a worker, whose native client takes less processor time for a call than that of `openTemporal`. Unlike that one, it
- * connects before its first call.
+ * Calls Temporal over the connection of a worker, whose native client takes less processor time for a call than that of `openTemporal`.
+ * Unlike that one, it connects before its first call.
  */
 export const temporalOver = (connection: NativeConnection, config: ClientConfig & Pick<Config, 'temporal'>): Temporal => {
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' })

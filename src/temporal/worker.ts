@@ -117,7 +117,8 @@ const maxConcurrentMigrations = 2
 const maxConcurrentSideWork = 20
 
 /**
- * Starts the workers of all task queues, whose connection it closes in the end. They run at once: the SDK can close the connection of no worker that has not run.
+ * Starts the workers of all task queues, whose connection it closes in the end. They run at once: the SDK can close the connection of no worker
+ * that has not run.
  */
 export const startTemporalWorker = async (
   config: WorkerConfig,
