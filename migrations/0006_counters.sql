@@ -152,29 +152,18 @@ comment on function is_failure is
 
 create function count_deliveries() returns trigger language plpgsql as $$
 begin
-  if tg_op = 'INSERT' then
-    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
-    select workspace_id, kind, date_trunc('hour', status_since, 'UTC') as hour, repo_id, destination_id, status, detail, count(*)
-    from new_rows
-    cross join lateral (
-      select 'deliveries' as kind, (select repo_id from documents where documents.id = document_id) as repo_id, '' as detail
-      union all
-      select 'failures', '', coalesce(last_error_code, 'none')
-      where is_failure(status, needs_attention)
-    ) as counted
-    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
-  else
-    insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
-    select workspace_id, kind, date_trunc('hour', status_since, 'UTC') as hour, repo_id, destination_id, status, detail, -count(*)
-    from old_rows
-    cross join lateral (
-      select 'deliveries' as kind, (select repo_id from documents where documents.id = document_id) as repo_id, '' as detail
-      union all
-      select 'failures', '', coalesce(last_error_code, 'none')
-      where is_failure(status, needs_attention)
-    ) as counted
-    group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
-  end if;
+  insert into counter_deltas (workspace_id, kind, hour, repo_id, destination_id, status, detail, change)
+  select
+    workspace_id, kind, date_trunc('hour', status_since, 'UTC') as hour, repo_id, destination_id, status, detail,
+    case tg_op when 'INSERT' then count(*) else -count(*) end
+  from rows_of_statement
+  cross join lateral (
+    select 'deliveries' as kind, (select repo_id from documents where documents.id = document_id) as repo_id, '' as detail
+    union all
+    select 'failures', '', coalesce(last_error_code, 'none')
+    where is_failure(status, needs_attention)
+  ) as counted
+  group by workspace_id, kind, hour, repo_id, destination_id, status, detail;
   return null;
 end
 $$;
@@ -183,7 +172,7 @@ comment on function count_deliveries is
 
 create trigger deliveries_added
   after insert on deliveries
-  referencing new table as new_rows
+  referencing new table as rows_of_statement
   for each statement
   execute function count_deliveries();
 
@@ -213,7 +202,7 @@ comment on function count_changed_delivery is
   'Adds the changes of a delivery to counter_deltas.';
 
 create trigger deliveries_changed
-  after update of status, status_since, last_error_code, needs_attention on deliveries
+  after update on deliveries
   for each row
   when ((old.status, old.status_since, old.last_error_code, old.needs_attention)
     is distinct from (new.status, new.status_since, new.last_error_code, new.needs_attention))
@@ -223,7 +212,7 @@ comment on trigger deliveries_changed on deliveries is
 
 create trigger deliveries_removed
   after delete on deliveries
-  referencing old table as old_rows
+  referencing old table as rows_of_statement
   for each statement
   execute function count_deliveries();
 
