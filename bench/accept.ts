@@ -9,7 +9,7 @@ import { withInstallation, type Installation } from './support/installation.ts'
 import { runClients, type Answered, type Load } from './support/load.ts'
 import { measure, summarize, type Measured, type Summary } from './support/measure.ts'
 import { commonOptions, readOptions } from './support/options.ts'
-import { formatCpu, printResult, say } from './support/report.ts'
+import { formatCpu, formatRange, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type BenchRequest, type Requests } from './support/requests.ts'
 import { rangeOf, type Range } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
@@ -141,7 +141,6 @@ const summarizeRounds = (name: string, rows: Rounds) => ({
   ...(rows.peer.length > 0 && summarizePeer(rows)),
 })
 
-const formatRange = ({ min, median, max }: Range) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
 const formatLatency = ({ median_ms, p99_ms }: Summary) => `median ${median_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`
 const formatCase = (name: string, summary: Summary) =>
   `  ${name}: ${summary.per_second.median.toFixed(1)}/s, ${formatLatency(summary)}, ${formatCpu(summary.cpu_ms)}`

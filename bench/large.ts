@@ -17,7 +17,7 @@ import { withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { commonOptions, readOptions } from './support/options.ts'
 import { memoryOf, resetPeakMemory, type CpuTimes } from './support/processes.ts'
-import { printResult, say } from './support/report.ts'
+import { formatRange, printResult, say } from './support/report.ts'
 import { commandUrl } from './support/requests.ts'
 import { median, mediansOf, rangeOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
@@ -234,7 +234,6 @@ for (const [name, run] of cases) if (options.only === '' || options.only.split('
 await agent.close()
 const lines = rows.map(
   ({ case: name, ours_mb_per_second: ours, floor_mb_per_second: floor, ratio, growth_mib: growth }) =>
-    `${name}: ${ours.toFixed(0)} MB/s, floor ${floor.toFixed(0)} MB/s, ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)}), ` +
-    `memory +${growth.toFixed(0)} MiB`,
+    `${name}: ${ours.toFixed(0)} MB/s, floor ${floor.toFixed(0)} MB/s, ratio ${formatRange(ratio)}, memory +${growth.toFixed(0)} MiB`,
 )
 printResult(options.json, { name: 'large', settings: { rounds, bytes }, rows }, lines)

@@ -11,7 +11,7 @@ import { startPostgres } from '../src/dev/postgres-server.ts'
 import { listCases } from './lists/cases.ts'
 import { fill, workspaceName, type Filled } from './lists/fill.ts'
 import { commonOptions, readOptions } from './support/options.ts'
-import { printResult, say } from './support/report.ts'
+import { formatRange, printResult, say } from './support/report.ts'
 import { databaseConfig, openSide, type Side } from './support/side.ts'
 import { median, rangeOf } from './support/statistics.ts'
 
@@ -74,8 +74,7 @@ try {
   const rows = await measure(sides[0]!, sides[1]!)
   const lines = rows.map(
     ({ case: name, small_ms: smallMs, large_ms: largeMs, ratio }) =>
-      `${ratio.median > goal ? '!' : ' '} ${name}: ${smallMs.toFixed(1)} ms, ${largeMs.toFixed(1)} ms, ` +
-      `ratio ${ratio.median.toFixed(2)} (${ratio.min.toFixed(2)} to ${ratio.max.toFixed(2)})`,
+      `${ratio.median > goal ? '!' : ' '} ${name}: ${smallMs.toFixed(1)} ms, ${largeMs.toFixed(1)} ms, ratio ${formatRange(ratio)}`,
   )
   const settings = { rounds, requests: requestsPerRound, smallRows, largeRows }
   printResult(options.json, { name: 'lists', settings, rows }, lines)

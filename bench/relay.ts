@@ -1,9 +1,9 @@
 // Measures the throughput of the relay: documents received over HTTP and delivered to a webhook. The baseline is the
 // throughput of equally shaped workflows without work on the same Temporal server. Both are measured alternately,
 // because the speed of a machine drifts. The ratio of the two is the result to compare. A second floor has the same workflows with what operators
-// see of them: search attributes, summaries, inputs. A third one delivers the same documents through a plain queue on the same PostgreSQL: what the
-// engine costs, beside what it gives. The two together are the least for a relay with this engine. With `--temporal postgres`, the server is a cluster as in
-// production.
+// see of them: search attributes, summaries, inputs. A third one delivers the same documents through a plain queue on the same PostgreSQL: what
+// the engine costs, beside what it gives. The second and the third together are the least for a relay with this engine. With
+// `--temporal postgres`, the server is a cluster as in production.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -19,9 +19,9 @@ import { documentOptions } from '../workflows/options.ts'
 import { withInstallation, type Installation } from './support/installation.ts'
 import { cpuMsPerUnit } from './support/measure.ts'
 import { commonOptions, readOptions, temporalOption } from './support/options.ts'
-import { formatCpu, printResult, say } from './support/report.ts'
+import { formatCpu, formatRange, printResult, say } from './support/report.ts'
 import { createByPut, createRequests, type Requests } from './support/requests.ts'
-import { mediansOf, rangeOf } from './support/statistics.ts'
+import { mediansOf, rangeOf, sumOf } from './support/statistics.ts'
 import { createConnectedWorkspace } from './support/workspace.ts'
 
 const options = readOptions('relay', {
@@ -118,8 +118,6 @@ const runQueue = async (queueUrl: string, destinations: number, body: Buffer, { 
   while ((await read(queueUrl)) !== '0') await delay(20)
 }
 
-const rangeText = ({ median, min, max }: ReturnType<typeof rangeOf>) => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
-
 const summarizeRounds = (measured: Measurement[]) => ({
   documents_per_second: rangeOf(measured.map((one) => one.documents_per_second)),
   cpu_ms_per_document: mediansOf(measured.map((one) => one.cpu_ms_per_document)),
@@ -161,7 +159,7 @@ await withInstallation(async (installation) => {
     }
   }
 
-  const cpuOf = ({ cpu_ms_per_document: cpu }: Measurement) => Object.values(cpu).reduce((sum, ms) => sum + ms, 0)
+  const cpuOf = ({ cpu_ms_per_document: cpu }: Measurement) => sumOf(cpu)
   const rows = [...pairs].map(([name, measured]) => ({
     case: name,
     ours: summarizeRounds(measured.map(({ ours }) => ours)),
@@ -177,11 +175,10 @@ await withInstallation(async (installation) => {
   const lines = rows.map(
     ({ case: name, ours, floor, shown, ratio, ratio_by_cpu: byCpu, floors_ratio_by_cpu: floors, queue: queued, ratio_to_queue: toQueue }) =>
       `${name}: ${ours.documents_per_second.median.toFixed(1)} documents/s, baseline ${floor.documents_per_second.median.toFixed(1)}, ` +
-      `ratio ${rangeText(ratio)}; a document takes ` +
-      `${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}; the plain queue ` +
-      `delivers ${queued.documents_per_second.median.toFixed(0)}/s (ratio ${toQueue.median.toFixed(2)}) for ${formatCpu(queued.cpu_ms_per_document)}; with what operators see, a bare document ` +
-      `takes ${formatCpu(shown.cpu_ms_per_document)}; by processor time, the ratio is ${rangeText(byCpu)}, and that of the two floors together ` +
-      rangeText(floors),
+      `ratio ${formatRange(ratio)}; a document takes ${formatCpu(ours.cpu_ms_per_document)}, in the baseline ${formatCpu(floor.cpu_ms_per_document)}; the plain queue ` +
+      `delivers ${queued.documents_per_second.median.toFixed(0)}/s (ratio ${toQueue.median.toFixed(2)}) for ${formatCpu(queued.cpu_ms_per_document)}; ` +
+      `with what operators see, a bare document takes ${formatCpu(shown.cpu_ms_per_document)}; by processor time, the ratio is ${formatRange(byCpu)}, and that of the two floors together ` +
+      formatRange(floors),
   )
   printResult(options.json, { name: 'relay', settings: { rounds, documents, inFlight, temporal: installation.temporalName }, rows }, lines)
   businessSystem.system.closeAllConnections()

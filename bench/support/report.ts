@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { cpus, totalmem } from 'node:os'
+import type { Range } from './statistics.ts'
 
 /** Prints progress. Standard output belongs to the result. */
 export const say = (line: string) => process.stderr.write(`${line}\n`)
@@ -39,3 +40,6 @@ export const formatCpu = (cpuMs: Record<string, number>): string => {
   const sum = used.reduce((total, [, ms]) => total + ms, 0)
   return `${sum.toFixed(1)} CPU-ms (${used.map(([name, ms]) => `${name} ${ms.toFixed(1)}`).join(', ')})`
 }
+
+/** Formats a ratio of several rounds. */
+export const formatRange = ({ min, median, max }: Range): string => `${median.toFixed(2)} (${min.toFixed(2)} to ${max.toFixed(2)})`
