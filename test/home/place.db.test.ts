@@ -37,15 +37,17 @@ const findConnector: typeof find = (kind) =>
 const scene = share(await startHomeScene([root.path], { findConnector }))
 const createHome = createFolderHomes(scene, root.path)
 
+const createServerHome = async ({ url }: { url: string }) => {
+  const home = await scene.workspace({ connector: 'content-server', config: { url, repository: 'Z1', document_ids: 'source' } })
+  await home.setHome()
+  return home
+}
+
 // The path has no effect there: a document lies under its ids.
 test('a content server brings back what lies under the ids of a document, whatever the paths are', async () => {
   const server = await startOldContentServer({})
   try {
-    const home = await scene.workspace({
-      connector: 'content-server',
-      config: { url: server.url, repository: 'Z1', document_ids: 'source' },
-    })
-    await home.setHome()
+    const home = await createServerHome(server)
     const bytes = await atHome(home, 'D1', 3_000)
     expect((await home.call('POST', '/legal-holds', { repo_id: 'Z1', doc_id: 'D1', reason: 'Tax audit' })).status).toBe(201)
     const { id } = await scene.db('connections').where({ workspace_id: home.workspaceId }).first('id')
@@ -66,11 +68,7 @@ test('a content server brings back what lies under the ids of a document, whatev
 test('a content leaves for a content server while an attempt of another component of its document is under way, and stays while one of its own is', async () => {
   const server = await startOldContentServer({})
   try {
-    const home = await scene.workspace({
-      connector: 'content-server',
-      config: { url: server.url, repository: 'Z1', document_ids: 'source' },
-    })
-    await home.setHome()
+    const home = await createServerHome(server)
     await home.source.create('D1', opaqueBytes(100))
     expect(await home.deliver()).toEqual([{ status: 'delivered' }])
     await home.source.update('D1', opaqueBytes(200))
