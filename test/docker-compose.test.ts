@@ -143,7 +143,7 @@ describe('docker-compose.yml', () => {
     const [source, target] = volumes![0]!.split(':')
     expect(target).toBe(environment!['DYNAMIC_CONFIG_FILE_PATH'])
     const settings = parse(await readFile(new URL(`../${source}`, import.meta.url), 'utf8')) as Record<string, { value: unknown }[]>
-    expect(Object.entries(settings).map(([key, values]) => `${key}=${values.map(({ value }) => String(value)).join()}`)).toEqual(
+    expect(Object.entries(settings).map(([key, values]) => `${key}=${values.map(({ value }) => JSON.stringify(value)).join()}`)).toEqual(
       dynamicConfig,
     )
   })
