@@ -24,9 +24,9 @@ export const dynamicConfig = [
 
 /**
  * Dynamic configuration of the servers that are children of the relay. By default, history keeps 128,000 workflows in memory, each for an hour after its last
- * step: at 2 documents a second the server had 880 MiB after three quarters of an hour, and still grew. A workflow takes about ten times the size
- * by which it is counted. What is kept longer than its next step needs it comes near the limit of the heap, and then most of the processor time
- * goes into collecting garbage. A workflow that is not in memory is read again from the database at its next step.
+ * step: at 2 documents a second the server had 880 MiB after three quarters of an hour, and still grew. A workflow takes several times the
+ * memory that is counted for it. If what is kept comes near the limit of the heap, most of the processor time goes into collecting garbage. A workflow
+ * that is not in memory is read again from the database at its next step.
  */
 export const memoryLimits = [
   'history.cacheSizeBasedLimit=true',
