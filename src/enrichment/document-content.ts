@@ -1,7 +1,7 @@
 import { createDocuments } from '../archive/document-list.ts'
 import { AppError, messageOf } from '../base/errors.ts'
 import { lazyThreadTask } from '../base/thread-task.ts'
-import type { Stores } from '../content/store.ts'
+import type { Content, ContentStore, Stores } from '../content/store.ts'
 import type { Database } from '../db/database.ts'
 import { NotBegunError, TaskLimitError, type RunTask } from '../http/task-limits.ts'
 
@@ -26,25 +26,16 @@ const readEInvoiceTask = lazyThreadTask(import.meta.url, './e-invoice', 'readEIn
 
 export const tooLong = 'the document takes too long to read'
 
-/** @throws `AppError` if the content is not kept, or cannot be read now */
-const readContent = async (
-  { db, contents }: ContentDeps,
-  workspaceId: string,
-  documentId: string,
-  aborted: AbortSignal,
-): Promise<Uint8Array | undefined> => {
-  const { content } = await createDocuments(db).findContent(workspaceId, documentId)
-  if (content.sizeBytes > contentMaxBytes) return undefined
-  const store = contents[content.store]
-  if (!store) throw new AppError('unavailable', 'this process has no access to the content store')
+/** @throws `AppError` if the content cannot be read now */
+const readContent = async (store: ContentStore, content: Content, ended: AbortSignal): Promise<Uint8Array> => {
   const chunks: Uint8Array[] = []
   try {
     for await (const chunk of store.read(content)) {
-      aborted.throwIfAborted()
+      ended.throwIfAborted()
       chunks.push(chunk as Uint8Array)
     }
   } catch (thrown) {
-    aborted.throwIfAborted()
+    ended.throwIfAborted()
     throw new AppError('unavailable', `the stored document could not be read: ${messageOf(thrown)}`, { cause: thrown })
   }
   return new Uint8Array(Buffer.concat(chunks))
@@ -59,14 +50,18 @@ export const createReadEInvoice =
   (deps: ContentDeps) =>
   async (workspaceId: string, documentId: string, aborted: AbortSignal, isFinal = false): Promise<string> => {
     const { runInProcess, readMaxMs: workMaxMs = defaultReadMaxMs, waitMaxMs } = deps
-    const data = await readContent(deps, workspaceId, documentId, aborted)
-    if (!data) return JSON.stringify({ problem: `the document has more than ${contentMaxBytes} bytes` })
+    const { content } = await createDocuments(deps.db).findContent(workspaceId, documentId)
+    if (content.sizeBytes > contentMaxBytes) return JSON.stringify({ problem: `the document has more than ${contentMaxBytes} bytes` })
+    const store = deps.contents[content.store]
+    if (!store) throw new AppError('unavailable', 'this process has no access to the content store')
     const limits = { workMaxMs, ...(waitMaxMs !== undefined && { waitMaxMs }) }
+    // In its turn: what waits is not in memory.
+    const readInput = async (ended: AbortSignal) => ({ data: await readContent(store, content, ended) })
     try {
-      return JSON.stringify(await runInProcess(readEInvoiceTask, workspaceId, { data }, aborted, limits))
+      return JSON.stringify(await runInProcess(readEInvoiceTask, workspaceId, readInput, aborted, limits))
     } catch (thrown) {
       aborted.throwIfAborted()
-      if (thrown instanceof NotBegunError) throw thrown
+      if (thrown instanceof NotBegunError || thrown instanceof AppError) throw thrown
       if (!(thrown instanceof TaskLimitError)) {
         throw new AppError('unavailable', `the document was not read: ${messageOf(thrown)}`, { cause: thrown })
       }

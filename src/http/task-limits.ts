@@ -28,16 +28,21 @@ export class TaskLimitError extends Error {
   }
 }
 
+type ReadInput<Input> = (ended: AbortSignal) => Promise<Input>
+
+const isReadInput = (input: unknown): input is ReadInput<unknown> => typeof input === 'function'
+
 /**
  * Runs a task outside of the thread that serves all requests. Input and result are copied.
  * @param workspace the workspace for which it runs, which has one task at a time. Its other tasks wait, in their order
+ * @param input or a function that reads it when the workspace's turn has come: what waits is not held in memory
  * @param signal ends the task, while it waits and while it runs
  * @throws what the task throws, the reason of the signal, `NotBegunError` or `TaskLimitError`
  */
 export type RunTask = <Input, Result>(
   task: ThreadTask<Input, Result>,
   workspace: string,
-  input: Input,
+  input: Input | ReadInput<Input>,
   signal?: AbortSignal,
   limits?: TaskLimits,
 ) => Promise<Result>
@@ -100,7 +105,9 @@ export const createRunTask = (what: string, execute: (task: TurnOfTask) => Promi
     })
     const result = inTurn(workspace, async () => {
       ended.throwIfAborted()
-      return execute({ file, name, input, ended, noteTaken, noteWorking })
+      const read = isReadInput(input) ? await input(ended) : input
+      ended.throwIfAborted()
+      return execute({ file, name, input: read, ended, noteTaken, noteWorking })
     })
     try {
       return (await Promise.race([result, isEnded])) as never

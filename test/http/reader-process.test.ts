@@ -128,6 +128,25 @@ describe('the process that reads documents', () => {
     expect(ended.slice(0, 3).toSorted()).toEqual(['A', 'B', 'C'])
   })
 
+  test('has the input read when the turn of the workspace has come, one at a time', async () => {
+    let held = 0
+    const read = async () => {
+      held += 1
+      await setImmediate()
+      return held
+    }
+    const inputs = await Promise.all(
+      ['A', 'A', 'A'].map(async (workspace) => {
+        const { input } = await reader.run(echoTask, workspace, read)
+        held -= 1
+        return input
+      }),
+    )
+    expect(inputs).toEqual([1, 1, 1])
+    const failing = () => Promise.reject(new Error('the store is away'))
+    await expect(reader.run(echoTask, 'A', failing)).rejects.toThrow('the store is away')
+  })
+
   test('does not begin with a document that has waited too long', async () => {
     const gone = new AbortController()
     const spinning = reader.run(spinTask, 'A', null, gone.signal).catch(() => {})
