@@ -168,7 +168,7 @@ describe('docs/backup.md', () => {
       expect({ docId, hasArrived: hasArrived('/away', docId) }).toEqual({ docId, hasArrived: true })
     for (const docId of await lost()) acknowledged.delete(docId)
     expect(await backup.follow('5. Start')).toMatch(/every sealed credential opens[^]*Nothing was changed/)
-    await backup.follow('6. Back up anew')
+    await backup.follow('6. Make a new backup')
     await untilAway('delivered', await send('LATER'))
   }, 300_000)
 
