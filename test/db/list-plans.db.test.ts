@@ -36,17 +36,30 @@ const connectionId = `${idPrefixAt(new Date(since.getTime() + 11 * dayMs))}${'11
 // For each event, a page of 25 rows and one more row that shows if there is a next page.
 const sortedRowsMax = 26 * auditEventNames.length
 
-/** Inserts rows: the n-th belongs to workspace n % 10 and day n % 90. Audit entries are in every partition. */
+// Audit entries are in every partition, so that none is so small that PostgreSQL would read it without its index: the first partition is that of
+// yesterday, the last one that of the third month to come. On the first day of a month, the first one has only the days before.
+const tenDaysMs = 10 * dayMs
+const yesterday = new Date(since.getTime() - dayMs)
+const firstMonth = Date.UTC(yesterday.getUTCFullYear(), yesterday.getUTCMonth())
+const lastMonth = Date.UTC(since.getUTCFullYear(), since.getUTCMonth() + 3)
+const auditSince = new Date(Math.max(firstMonth, since.getTime() - tenDaysMs))
+const auditDays = (lastMonth + tenDaysMs - auditSince.getTime()) / dayMs
+
+/** Inserts rows: the n-th belongs to workspace n % 10 and day n % 90. */
 const fill = async () => {
   const { db } = database
-  const prefixes = Array.from({ length: days }, (_, day) => idPrefixAt(new Date(since.getTime() + day * dayMs)))
-  const rows = `
+  const rowsOver = (length: number) => `
     select
       'W' || n % ${workspaces} as workspace_id, n,
-      (:prefixes::text[])[1 + n % ${days}] || lpad(n::text, 16, '0') as id,
-      :since::timestamptz + (n % ${days}) * interval '1 day' as moment
+      (:prefixes::text[])[1 + n % ${length}] || lpad(n::text, 16, '0') as id,
+      :since::timestamptz + (n % ${length}) * interval '1 day' as moment
     from generate_series(1, ${rowCount}) as n`
-  const values = { prefixes, since }
+  const valuesFrom = (first: Date, length: number) => ({
+    prefixes: Array.from({ length }, (_, day) => idPrefixAt(new Date(first.getTime() + day * dayMs))),
+    since: first,
+  })
+  const rows = rowsOver(days)
+  const values = valuesFrom(since, days)
   await db.raw(
     `insert into workspaces (id, user_slug, workspace_slug) select 'W' || n, 'acme', 'w' || n from generate_series(0, 9999) as n`,
   )
@@ -105,8 +118,8 @@ const fill = async () => {
     `insert into audit_logs (id, workspace_id, event, subject_type, subject_id, description, metadata, user_id, actor_type, created_at)
     select id, workspace_id, (:events::text[])[1 + n % ${auditEventNames.length}], 'A', 'S' || n % 20000, 'It happened',
       jsonb_build_object('key_name', 'Key ' || n % 11), 'U' || n % 13, 'api_key', moment
-    from (${rows}) as rows`,
-    { ...values, events: auditEventNames },
+    from (${rowsOver(auditDays)}) as rows`,
+    { ...valuesFrom(auditSince, auditDays), events: auditEventNames },
   )
   await db.raw(
     `insert into captured_requests (
