@@ -25,7 +25,7 @@ export const dynamicConfig = [
 /**
  * Dynamic configuration of the servers that are children of the relay. By default, history keeps 128,000 workflows in memory, each for an hour after its last
  * step: at 2 documents a second the server had 880 MiB after three quarters of an hour, and still grew. A workflow takes several times the
- * memory that is counted for it. If what is kept comes near the limit of the heap, most of the processor time goes into collecting garbage. A workflow
+ * memory that is counted for it. If what is kept comes near the limit of the heap, much of the processor time goes into collecting garbage. A workflow
  * that is not in memory is read again from the database at its next step.
  */
 export const memoryLimits = [
