@@ -123,7 +123,11 @@ describe('a manual retry', () => {
       const document = await receive()
       await scene.untilStatus(document, 'failed')
       const before = scene.requestCount('a')
+      // The round goes on until all requests are answered: after its end, a late one would start another.
+      const { promise: allAnswered, resolve: endRound } = Promise.withResolvers<void>()
+      scene.target.answerWith((_, response) => void allAnswered.then(() => response.writeHead(403).end()))
       const answers = await Promise.all([document.retry(), document.retry(), document.retry()])
+      endRound()
       expect(answers.map(({ status }) => status).filter((status) => status === 200)).toHaveLength(1)
       await scene.untilStatus(document, 'failed')
       expect(scene.requestCount('a')).toBe(before + 1)
