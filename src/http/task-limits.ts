@@ -1,5 +1,6 @@
 import pLimit, { type LimitFunction } from 'p-limit'
 import type { ThreadTask } from '../base/thread-task.ts'
+import { unlessAborted } from '../base/unless-aborted.ts'
 
 /** Limits of a task. Each is counted for the task alone: neither its waiting nor what else the process does counts as its work. */
 interface TaskLimits {
@@ -35,7 +36,7 @@ const isReadInput = (input: unknown): input is ReadInput<unknown> => typeof inpu
 /**
  * Runs a task outside of the thread that serves all requests. Input and result are copied.
  * @param workspace the workspace for which it runs, which has one task at a time. Its other tasks wait, in their order
- * @param input or a function that reads it when the workspace's turn has come: what waits is not held in memory
+ * @param input or a function that reads it when the workspace's turn has come: what waits is not held in memory. To read counts as to wait
  * @param signal ends the task, while it waits and while it runs
  * @throws what the task throws, the reason of the signal, `NotBegunError` or `TaskLimitError`
  */
@@ -104,8 +105,8 @@ export const createRunTask = (what: string, execute: (task: TurnOfTask) => Promi
       ended.addEventListener('abort', () => reject(ended.reason as Error), { once: true })
     })
     const result = inTurn(workspace, async () => {
-      ended.throwIfAborted()
-      const read = isReadInput(input) ? await input(ended) : input
+      // A read that hangs does not hold the turn of the workspace after the end of its task.
+      const read = isReadInput(input) ? await unlessAborted(() => input(ended), ended) : input
       ended.throwIfAborted()
       return execute({ file, name, input: read, ended, noteTaken, noteWorking })
     })

@@ -3,11 +3,12 @@ import { createReadVersions } from '../../src/api/console/changes.ts'
 import { destinationsOf } from '../../src/app/use-cases.ts'
 import { createDocuments } from '../../src/archive/document-list.ts'
 import { dayMs, dayOf, startOfDay } from '../../src/base/day.ts'
-import { idPrefixAt } from '../../src/base/ids.ts'
+import { idPrefixAt, timeOfIdPrefix } from '../../src/base/ids.ts'
 import { createCapturedRequests } from '../../src/capture/captured-requests.ts'
 import { createAuditLogs } from '../../src/db/audit-logs.ts'
 import { systemActor } from '../../src/db/audit.ts'
 import { createOutbox, type OutboxMessage } from '../../src/db/outbox.ts'
+import { listPartitions } from '../../src/db/partitions.ts'
 import { createBulkRetries } from '../../src/delivery/bulk-retry.ts'
 import { countOverdue } from '../../src/delivery/overdue.ts'
 import { createReconcile } from '../../src/delivery/reconcile.ts'
@@ -36,15 +37,6 @@ const connectionId = `${idPrefixAt(new Date(since.getTime() + 11 * dayMs))}${'11
 // For each event, a page of 25 rows and one more row that shows if there is a next page.
 const sortedRowsMax = 26 * auditEventNames.length
 
-// Audit entries are in every partition, so that none is so small that PostgreSQL would read it without its index: the first partition is that of
-// yesterday, the last one that of the third month to come. On the first day of a month, the first one has only the days before.
-const tenDaysMs = 10 * dayMs
-const yesterday = new Date(since.getTime() - dayMs)
-const firstMonth = Date.UTC(yesterday.getUTCFullYear(), yesterday.getUTCMonth())
-const lastMonth = Date.UTC(since.getUTCFullYear(), since.getUTCMonth() + 3)
-const auditSince = new Date(Math.max(firstMonth, since.getTime() - tenDaysMs))
-const auditDays = (lastMonth + tenDaysMs - auditSince.getTime()) / dayMs
-
 /** Inserts rows: the n-th belongs to workspace n % 10 and day n % 90. */
 const fill = async () => {
   const { db } = database
@@ -60,6 +52,10 @@ const fill = async () => {
   })
   const rows = rowsOver(days)
   const values = valuesFrom(since, days)
+  // Audit entries are on every day of every partition: PostgreSQL would read an empty one without its index.
+  const partitions = await listPartitions(db, 'audit_logs')
+  const auditSince = timeOfIdPrefix(partitions[0]!.from)
+  const auditDays = (timeOfIdPrefix(partitions.at(-1)!.to).getTime() - auditSince.getTime()) / dayMs
   await db.raw(
     `insert into workspaces (id, user_slug, workspace_slug) select 'W' || n, 'acme', 'w' || n from generate_series(0, 9999) as n`,
   )

@@ -145,6 +145,12 @@ describe('the process that reads documents', () => {
     expect(inputs).toEqual([1, 1, 1])
     const failing = () => Promise.reject(new Error('the store is away'))
     await expect(reader.run(echoTask, 'A', failing)).rejects.toThrow('the store is away')
+    const gone = new AbortController()
+    const silent = reader.run(echoTask, 'A', () => new Promise<never>(() => {}), gone.signal)
+    const next = reader.run(echoTask, 'A', 'next')
+    gone.abort(new Error('not needed any more'))
+    await expect(silent).rejects.toThrow('not needed any more')
+    expect((await next).input).toBe('next')
   })
 
   test('does not begin with a document that has waited too long', async () => {
