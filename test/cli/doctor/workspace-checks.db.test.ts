@@ -24,14 +24,17 @@ test('doctor finds destinations of different workspaces that name one place, if 
   const { db } = database
   const folder = (path: string) => [{ name: path, connector: 'directory', config: { path } }]
   const home = await createRoutes(db, folder('/srv/archive'))
-  const others = await Promise.all(['/srv/archive/', '/srv/Archive/in', '/srv/archive-2'].map((path) => createRoutes(db, folder(path))))
+  // One after the other: destinations are listed in the order of their ids.
+  const same = await createRoutes(db, folder('/srv/archive/'))
+  const inside = await createRoutes(db, folder('/srv/Archive/in'))
+  await createRoutes(db, folder('/srv/archive-2'))
   const free = { status: 'ok', message: 'no other destination names the place of one' }
   expect((await examine())('homes')).toMatchObject(free)
   await db('repositories').where({ id: home.repositoryId }).update({ home_destination_id: home.destinations['/srv/archive'] })
-  const [same, inside] = others.map(({ workspaceSlug, destinations }) => `acme/${workspaceSlug} ${Object.keys(destinations)[0]}`)
+  const twins = `acme/${same.workspaceSlug} /srv/archive/, acme/${inside.workspaceSlug} /srv/Archive/in`
   expect((await examine())('homes')).toMatchObject({
     status: 'warning',
-    warnings: [`acme/${home.workspaceSlug} /srv/archive is a home of contents, and its place is also that of ${same}, ${inside}.`],
+    warnings: [`acme/${home.workspaceSlug} /srv/archive is a home of contents, and its place is also that of ${twins}.`],
   })
   await db('repositories').where({ id: home.repositoryId }).update({ home_destination_id: null })
   expect((await examine())('homes')).toMatchObject(free)
