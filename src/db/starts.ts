@@ -9,6 +9,8 @@ export interface StartDocument {
   kind: 'startDocument'
   input: DocumentInput
   urgency?: Urgency
+  /** True if the worker that sends this may have the first task of the workflow with the answer. It then need not be the next one that is free. */
+  eager?: boolean
 }
 
 /** Starts a delivery by itself. The workflow of its document may have ended, or may never have been started. */

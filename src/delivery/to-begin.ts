@@ -1,7 +1,7 @@
 import type { DestinationRef } from '../../workflows/messages.ts'
 import { startableColumns, startInputOf, type DeliveryTermsConfig, type StartableDelivery } from '../archive/delivery-input.ts'
 import { createStatement, type Database, type Transaction } from '../db/database.ts'
-import { dispatchShares, retryRequestId, dispatchShareOf, type BeginAs, type Start, type Urgency } from '../db/starts.ts'
+import { dispatchShares, retryRequestId, dispatchShareOf, type BeginAs, type Start, type StartDocument } from '../db/starts.ts'
 import type { DeliveryRef } from './transition.ts'
 
 // Deliveries that wait for the dispatcher: `begin_at` is not null. The first attempt, a wait for it, and the end of a delivery clear it, so
@@ -235,13 +235,17 @@ export const createToBegin = (db: Database | Transaction) => ({
 })
 
 /** Returns the messages that begin the deliveries of a document, under the current settings of the workspace. */
-export const startsOf = ({ beginAs, deliveries }: WaitingDocument, urgency: Urgency, config: DeliveryTermsConfig): Start[] => {
+export const startsOf = (
+  { beginAs, deliveries }: WaitingDocument,
+  { urgency, eager }: Required<Pick<StartDocument, 'urgency' | 'eager'>>,
+  config: DeliveryTermsConfig,
+): Start[] => {
   const inputs = deliveries.map(({ requestId, ...delivery }) => ({ requestId, input: startInputOf(delivery, config) }))
   if (beginAs === 'delivery') return inputs.map(({ input }) => ({ kind: 'startDelivery', input, urgency }))
   if (beginAs === 'retry') return inputs.map((each) => ({ kind: 'retryDelivery', ...each, urgency }))
   const { destination: _, ...input } = inputs[0]!.input
   const destinations = deliveries.map(({ destination }) => destination)
-  return [{ kind: 'startDocument', input: { ...input, destinations }, urgency }]
+  return [{ kind: 'startDocument', input: { ...input, destinations }, urgency, eager }]
 }
 
 /** Has deliveries begun that no workflow works on. Their documents must be locked. @param delayMs time until they are due */

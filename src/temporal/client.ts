@@ -87,16 +87,21 @@ const endAtDeadline =
 
 /**
  * Calls Temporal over the connection of a worker, whose native client takes less processor time for a call than that of `openTemporal`.
- * Unlike that one, it connects before its first call.
+ * Unlike that one, it connects before its first call, and the worker can have the first task of a workflow with the answer to its start. The
+ * server does not ask whether the build of the worker is current then, so a worker that has a build id takes none so.
  */
-export const temporalOver = (connection: NativeConnection, config: ClientConfig & Pick<Config, 'temporal'>): Temporal => {
+export const temporalOver = (
+  connection: NativeConnection,
+  config: ClientConfig & Pick<Config, 'temporal' | 'TEMPORAL_WORKER_BUILD_ID'>,
+): Temporal => {
   const client = new Client({ connection, namespace: config.temporal.namespace ?? 'default' })
   const { operatorService, workflowService } = connection
   const withDeadline = endAtDeadline(connection.withDeadline.bind(connection))
-  return createTemporal(client, { operatorService, workflowService, withDeadline }, config)
+  const startsEagerly = config.TEMPORAL_WORKER_BUILD_ID === undefined
+  return createTemporal(client, { operatorService, workflowService, withDeadline }, config, { startsEagerly })
 }
 
-export const createTemporal = (client: Client, connection: Calls, config: ClientConfig) => {
+export const createTemporal = (client: Client, connection: Calls, config: ClientConfig, { startsEagerly = false } = {}) => {
   const { workflow } = client
   const { namespace } = client.options
   const { TEMPORAL_TASK_QUEUE: taskQueue } = config
@@ -220,7 +225,8 @@ export const createTemporal = (client: Client, connection: Calls, config: Client
     switch (message.kind) {
       case 'startDocument': {
         const options = documentOptions(message.input, { registered: await hasSearchAttributes(), urgency: message.urgency })
-        return startOnce(() => workflow.start<typeof document>('document', { ...options, ...once }))
+        const requestEagerStart = startsEagerly && message.eager === true
+        return startOnce(() => workflow.start<typeof document>('document', { ...options, ...once, requestEagerStart }))
       }
       case 'startDelivery':
         return startDelivery(message)

@@ -108,6 +108,8 @@ export const createDispatcher = (
   let isWoken = false
   let endRest = () => {}
 
+  const isAlone = () => held.length === dispatchShares
+
   /** Never throws. The loop does not wait: the answer of Temporal says nothing about when an attempt begins. */
   const begin = async (document: WaitingDocument, isBusy: boolean): Promise<void> => {
     const { documentId, share, workspaceId } = document
@@ -116,7 +118,8 @@ export const createDispatcher = (
     open.set(documentId, { documentId, requestIds, share, workspaceId, startedAt: now(), waiting })
     const urgency = document.beginAs === 'document' ? (isBusy ? 'busy' : 'quiet') : 'bulk'
     try {
-      for (const message of startsOf(document, urgency, config)) await temporal.send(message)
+      // Beside others, a worker would keep all documents of its workspaces to itself.
+      for (const message of startsOf(document, { urgency, eager: isAlone() }, config)) await temporal.send(message)
     } catch (thrown) {
       if (isUnavailable(thrown)) {
         pausedUntil = now() + pauseMs
@@ -138,8 +141,6 @@ export const createDispatcher = (
   const size = () => window.size(held.length / dispatchShares)
 
   const isFull = () => open.size >= size()
-
-  const isAlone = () => held.length === dispatchShares
 
   /** Notices what other workers have begun, and what nothing will begin. */
   const closeBegun = async (): Promise<void> => {

@@ -9,7 +9,7 @@ const all = 1_000
 export const dueStarts = async (db: Database | Transaction): Promise<Start[]> => {
   const toBegin = createToBegin(db)
   const turns = (await createLook(db)()).queues.map((queue) => ({ ...queue, documents: all }))
-  return (await toBegin.findOldest(turns, [])).flatMap((document) => startsOf(document, 'busy', testConfig()))
+  return (await toBegin.findOldest(turns, [])).flatMap((document) => startsOf(document, { urgency: 'busy', eager: false }, testConfig()))
 }
 
 /** Returns the same of all deliveries that wait, even if they are not due yet. */

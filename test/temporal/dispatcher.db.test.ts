@@ -211,11 +211,17 @@ test('several dispatchers have shares of the workspaces, and each document is be
   await untilNothingWaits()
   expect([first, second, third].flatMap(({ idsOf }) => idsOf()).toSorted()).toEqual(ids.toSorted())
   for (const { started } of [first, second, third]) expect(started.length).toBeGreaterThan(0)
+  // Any worker may have the first task of a document.
+  const eager = () => first.started.filter((start) => start.kind === 'startDocument' && start.eager)
+  expect(eager()).toEqual([])
 
   await second.close()
   await until('the others have its shares', heldBy, (held) => held.join() === '8,8')
   await third.close()
   await until('the first one has all again', heldBy, (held) => held.join() === '16')
+  await receive(2)
+  await untilNothingWaits()
+  expect(eager()).toHaveLength(2)
 })
 
 test('the shares of a dispatcher that is lost are taken over when its lease ends', async () => {
