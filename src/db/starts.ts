@@ -29,7 +29,7 @@ export interface RetryDelivery {
 }
 
 /** `quiet`: nothing else of the workspace is under way. `bulk`: a release, a bulk retry, or a restart. Default `quiet`. */
-export type Urgency = 'quiet' | 'busy' | 'bulk'
+type Urgency = 'quiet' | 'busy' | 'bulk'
 
 export type Start = StartDocument | StartDelivery | RetryDelivery
 
