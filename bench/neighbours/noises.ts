@@ -92,7 +92,7 @@ const asking: Noise = {
 }
 
 /** A path with a regular expression that takes exponential time in an engine that tries one alternative after the other. */
-const slowPath = "$.list[?match(@.a, '(a|a|aa)*(a|a|aa)*b')].a"
+export const slowPath = "$.list[?match(@.a, '(a|a|aa)*(a|a|aa)*b')].a"
 
 const bombs: Noise = {
   name: 'bombs',

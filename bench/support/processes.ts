@@ -78,15 +78,26 @@ export const memoryOf = (pid: number): { nowMiB: number; peakMiB: number } => {
   return { nowMiB: mebibytes('VmRSS'), peakMiB: mebibytes('VmHWM') }
 }
 
-/** Returns the memory of a process in MiB; of pages that it shares with others, its part. */
-const proportionalMiB = (pid: number): number => {
+const mebibytesIn = (pid: number, name: 'Pss' | 'Pss_Anon'): number => {
   try {
-    return Number(/^Pss:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) / 1024
+    return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'))?.[1] ?? 0) / 1024
   } catch {
     // It has just ended.
     return 0
   }
 }
+
+/** Returns the memory of a process in MiB; of pages that it shares with others, its part. */
+const proportionalMiB = (pid: number): number => mebibytesIn(pid, 'Pss')
+
+/**
+ * Returns the memory in MiB that a process has allocated. The pages of its program do not count: its part of them changes whenever another process
+ * of the same program starts or ends.
+ */
+export const allocatedMiB = (pid: number): number => mebibytesIn(pid, 'Pss_Anon')
+
+/** Returns the memory in MiB that a process and its descendants have allocated. */
+export const allocatedTreeMiB = (pid: number): number => processTree([pid]).reduce((sum, each) => sum + allocatedMiB(each.pid), 0)
 
 /** Returns the memory that this process and its descendants have now, by the names that `cpuTimes` gives them. */
 export const memoryByName = (names: ReadonlyMap<number, string>): Record<string, number> =>
