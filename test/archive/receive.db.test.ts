@@ -46,7 +46,7 @@ describe('a received document', () => {
       { status: 'pending', attempts: 0, path: 'Z1/D1/data' },
     ])
     const [start] = await documentsToCome(db, wiring.workspaceSlug)
-    const { urgency: _, ...message } = start!
+    const { urgency: _, eager: __, ...message } = start!
     expect(message).toEqual({ ...received.messages[0]!, input: { ...received.messages[0]!.input, revision: 1 } })
     expect(await documentCount(wiring.repositoryId)).toBe(1)
   })
