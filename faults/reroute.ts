@@ -5,8 +5,10 @@ import { existsSync } from 'node:fs'
 import net, { type NetConnectOpts, type Socket } from 'node:net'
 
 export interface Routes {
-  /** Port of this machine by host. Connections to port 443 of the host lead there. */
-  hosts: Record<string, number>
+  /** Names of cloud services. They resolve to this machine. */
+  cloudHosts: string[]
+  /** Port of this machine that connections to its port 443 lead to. The relay connects to addresses, so they tell no names. */
+  cloudPort?: number
   /** Root of the doubles of Microsoft's services, which have an address of their own per cloud. */
   microsoft?: { root: string; scope: string }
   /** The module of the relay that holds the addresses of Microsoft's services, as a URL. */
@@ -17,11 +19,11 @@ export interface Routes {
 
 const text = process.env['FAULTS_ROUTES']
 if (text !== undefined) {
-  const { hosts, microsoft, dnsOutageFile, microsoftModule } = JSON.parse(text) as Routes
+  const { cloudHosts, cloudPort, microsoft, dnsOutageFile, microsoftModule } = JSON.parse(text) as Routes
 
   const realLookup = dns.lookup as (...lookup: unknown[]) => void
   const lookup = (host: string, options: dns.LookupOptions, done: (error: Error | null, found?: unknown, family?: number) => void) => {
-    const isOwn = host in hosts && host !== 'localhost'
+    const isOwn = cloudHosts.includes(host)
     if (!isOwn && !host.endsWith('.test')) return realLookup(host, options, done)
     if (!isOwn && existsSync(dnsOutageFile))
       return process.nextTick(
@@ -35,8 +37,8 @@ if (text !== undefined) {
 
   const realConnect = net.connect as (...connect: unknown[]) => Socket
   const connect = (options: NetConnectOpts, ...rest: unknown[]): Socket => {
-    const port = 'port' in options && options.port === 443 ? hosts[options.host ?? ''] : undefined
-    return realConnect(port === undefined ? options : { ...options, port }, ...rest)
+    const isCloud = cloudPort !== undefined && 'port' in options && options.port === 443 && options.host === '127.0.0.1'
+    return realConnect(isCloud ? { ...options, port: cloudPort } : options, ...rest)
   }
   Object.assign(net, { connect })
 

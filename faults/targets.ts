@@ -120,7 +120,7 @@ const startBlob = async (): Promise<Target> => {
 }
 
 /** Starts the contract doubles of SharePoint and Google Drive, which cannot be run here. */
-const startDoubles = async (): Promise<{ targets: Target[]; routes: Pick<Routes, 'hosts' | 'microsoft'> }> => {
+const startDoubles = async (): Promise<{ targets: Target[]; routes: Pick<Routes, 'cloudHosts' | 'cloudPort' | 'microsoft'> }> => {
   const authority = await createAuthority()
   const certificate = await authority.issue('DNS:localhost,DNS:www.googleapis.com,IP:127.0.0.1')
   const graph = await startGraphDouble(certificate)
@@ -152,12 +152,12 @@ const startDoubles = async (): Promise<{ targets: Target[]; routes: Pick<Routes,
       await authority.remove()
     },
   }
-  const { port } = driveSide.proxy
   return {
     targets: [teamsite, driveTarget],
     // The double of Drive names `localhost` as the host of an upload.
     routes: {
-      hosts: { 'www.googleapis.com': port, localhost: port },
+      cloudHosts: ['www.googleapis.com', 'localhost'],
+      cloudPort: driveSide.proxy.port,
       microsoft: { root: graph.rootAt(teamsiteSide.proxy.port), scope: graph.scope },
     },
   }
@@ -242,7 +242,7 @@ export interface Targets {
   /** The mail server, if it was started. */
   mail: MailServer | undefined
   directoryRoot: string
-  routes: Pick<Routes, 'hosts' | 'microsoft'>
+  routes: Pick<Routes, 'cloudHosts' | 'cloudPort' | 'microsoft'>
   stop(): Promise<void>
 }
 
@@ -266,7 +266,7 @@ export const startTargets = async (wanted: readonly Kind[]): Promise<Targets> =>
     web: webhook.server,
     mail: email?.server,
     directoryRoot: directory.root,
-    routes: doubles?.routes ?? { hosts: {} },
+    routes: doubles?.routes ?? { cloudHosts: [] },
     stop: async () => {
       for (const target of list) await target.stop()
     },
