@@ -9,7 +9,6 @@ test('a create that was planned in an empty database does not read the other doc
   // Plans belong to a connection. PostgreSQL makes one for all values at the sixth execution, and another one when a table is analyzed.
   const oneConnection = { ...databaseConfig(database.url), DATABASE_POOL_MAX_CONNECTIONS: 1 }
   await using db = disposable(openDatabase(oneConnection, 'test'), (each) => each.destroy())
-  await database.db.raw('alter table documents set (autovacuum_enabled = false)')
   const routes = await createRoutes(db, [{ name: 'archive' }])
   const receive = createReceive(db, testConfig())
   const create = async () => receive(await receivedDocument(routes, { data: 'content' }))

@@ -20,10 +20,6 @@ const config = testConfig({ RETENTION_DOCUMENTS_DAYS: '1' })
 const scene = share(await startScene())
 const { db } = scene
 const store = createPostgresStore(db)
-
-// Some tests read plans, and a table with few rows is read whole once it has statistics. Autovacuum may gather them at any moment.
-beforeAll(() => db.raw('alter table legal_hold_keys set (autovacuum_enabled = false)'))
-
 const setMetadata = createSetMetadata(db, { findConnector: () => undefined })
 const removeExpired = () => createRetention(db, config, { batchRows: 2 }).removeExpired(new Date(), new AbortController().signal)
 
