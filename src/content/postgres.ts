@@ -231,29 +231,34 @@ const removeContent = async (trx: Transaction, id: string): Promise<void> => {
   await trx('contents').where({ id }).delete()
 }
 
+// A client may send single bytes, and each piece takes memory of its own.
+const joinAtPieces = 1_000
+
 /**
- * Splits a stream into chunks of `chunkBytes`; the last one may be shorter. Holds one chunk in memory.
+ * Splits a stream into chunks of `chunkBytes`; the last one may be shorter. Holds about one chunk in memory, and only as much of it as has
+ * arrived: V8 collects all garbage after each 64 MiB of buffers, so a whole chunk for each document of 1 KiB took a third of the API's time.
  * @throws the reason of `signal`, if that is aborted when bytes arrive
  */
 async function* splitIntoChunks(source: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Buffer, void, undefined> {
-  let chunk = Buffer.allocUnsafe(chunkBytes)
+  let pieces: Uint8Array[] = []
   let filled = 0
   for await (const input of source) {
     signal.throwIfAborted()
     for (let taken = 0; taken < input.length;) {
-      const part = input.subarray(taken, taken + chunkBytes - filled)
-      chunk.set(part, filled)
-      taken += part.length
-      filled += part.length
+      const piece = input.subarray(taken, taken + chunkBytes - filled)
+      pieces.push(piece)
+      taken += piece.length
+      filled += piece.length
       if (filled === chunkBytes) {
-        yield chunk
-        chunk = Buffer.allocUnsafe(chunkBytes)
+        yield Buffer.concat(pieces, filled)
+        pieces = []
         filled = 0
+      } else if (pieces.length === joinAtPieces) {
+        pieces = [Buffer.concat(pieces, filled)]
       }
     }
   }
-  // A copy, because a document of a few bytes must not hold the memory of a whole chunk.
-  if (filled > 0) yield Buffer.from(chunk.subarray(0, filled))
+  if (filled > 0) yield Buffer.concat(pieces, filled)
 }
 
 const signatureBytes = 11

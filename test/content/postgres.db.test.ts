@@ -39,6 +39,16 @@ describe('small contents in the PostgreSQL store', () => {
     expect(await written()).toContain(bufferedNext.id)
     await drop()
   })
+
+  // V8 collects all garbage after each 64 MiB of buffers.
+  test('take little more memory than their bytes', async () => {
+    const { db, drop } = await createTestDatabase()
+    const store = createPostgresStore(db)
+    const before = process.memoryUsage().arrayBuffers
+    for (let written = 0; written < 100; written += 1) await (await store.write(newId(), bytes('1234567'))).discard()
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(MiB)
+    await drop()
+  })
 })
 
 test('reading a content of the PostgreSQL store that lacks bytes fails', async () => {
