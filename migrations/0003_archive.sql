@@ -327,7 +327,7 @@ comment on table document_keys is
 
 create index document_keys_of_document on document_keys (document_id);
 comment on index document_keys_of_document is
-  'Serves changes of a business object, and the deletion of documents.';
+  'Serves changes of a business object, the deletion of documents, and searches for what many documents have.';
 
 create index document_keys_by_end on document_keys (workspace_id, reverse(key), document_id) where key ~ '^[0-9]+$';
 comment on index document_keys_by_end is

@@ -98,12 +98,7 @@ export const meetsAlternatives = (alternatives: NamedTerm[][]): string => {
   return `exists (
         select
         from (
-          select array(select document_keys_of(doc_id, erp_object_id, file_name, comp_id))
-            || array(
-              select document_field_keys(fields)
-              from document_enrichments
-              where document_id = documents.id
-            ) as keys
+          select array(select key from document_keys where document_id = documents.id) as keys
         ) as of_document
         where (${conditions.join(') or (')})
       )`
