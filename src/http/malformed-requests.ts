@@ -1,6 +1,7 @@
 import { STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { Counter, type Metric } from 'prom-client'
+import { freeMemory } from '../base/free-memory.ts'
 import { newId } from '../base/ids.ts'
 import type { Log } from '../base/log.ts'
 import { plainText, plainValue } from '../base/text.ts'
@@ -96,11 +97,12 @@ export const createMalformedRequests = ({ config, log, refuse }: MalformedReques
   const begun = new WeakMap<Socket, Buffer>()
   const hasEndedHead = new WeakSet<Socket>()
 
-  /** Keeps the bytes of a head that is not complete. Called when the parser has read them. */
-  const keep = (socket: Socket, chunk: Buffer): void => {
+  /** Keeps the bytes of a head that is not complete. Called when the parser has read the packet, and has copied what belongs to a body. */
+  const keep = (socket: Socket, packet: Buffer): void => {
     const isHead = !hasEndedHead.delete(socket) && !running.get(socket)?.size
-    if (isHead) begun.set(socket, Buffer.concat([begun.get(socket) ?? nothing, chunk]).subarray(0, maxHeaderBytes))
+    if (isHead) begun.set(socket, Buffer.concat([begun.get(socket) ?? nothing, packet]).subarray(0, maxHeaderBytes))
     else begun.delete(socket)
+    freeMemory(packet)
   }
 
   const sourceIpOf = ({ remoteAddress = '' }: Socket, headers: Record<string, string>): string => {
@@ -171,7 +173,7 @@ export const createMalformedRequests = ({ config, log, refuse }: MalformedReques
 
   return {
     attach: (server) => {
-      server.on('connection', (socket: Socket) => socket.on('data', (chunk: Buffer) => keep(socket, chunk)))
+      server.on('connection', (socket: Socket) => socket.on('data', (packet: Buffer) => keep(socket, packet)))
       server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
         hasEndedHead.add(socket)
         const responses = running.get(socket) ?? new Set()

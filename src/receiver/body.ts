@@ -72,6 +72,7 @@ async function* readChunks(request: ReceiverRequest, limits: BodyLimits): AsyncG
     for (;;) {
       const chunk = await withinLimit(() => chunks.next() as Promise<IteratorResult<Buffer, undefined>>).catch(throwClientGone)
       if (chunk === undefined) {
+        checkLength(request, receivedBytes)
         request.recordedBody.end()
         return
       }
@@ -83,6 +84,17 @@ async function* readChunks(request: ReceiverRequest, limits: BodyLimits): AsyncG
     }
   } finally {
     await chunks.return?.()
+  }
+}
+
+/**
+ * The memory of packets is freed when the parser of HTTP has read them. One that did not copy a body from them would lose bytes, which must not be
+ * acknowledged. A replay may repeat a body that was redacted.
+ */
+const checkLength = ({ headers, replayOf }: ReceiverRequest, receivedBytes: number): void => {
+  const announced = headers['content-length']
+  if (replayOf === null && announced !== undefined && Number(announced) !== receivedBytes) {
+    throw new Error(`${receivedBytes} of the ${announced} bytes of the body have arrived`)
   }
 }
 
