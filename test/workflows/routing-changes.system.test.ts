@@ -42,7 +42,11 @@ const receiveAll = async (scene: Scene, count: number) => {
 const statuses = (scene: Scene, ids: string[]) =>
   Promise.all(ids.map(async (id) => (await scene.statusOf(id)).deliveries.join())).then((joined) => joined.toSorted())
 const untilAll = (scene: Scene, ids: string[], status: string) =>
-  until(`all deliveries are ${status}`, async () => (await statuses(scene, ids)).every((each) => each === status))
+  until(
+    `all deliveries are ${status}`,
+    () => statuses(scene, ids),
+    (found) => found.every((each) => each === status),
+  )
 const handleOf = async (documentId: string) => {
   const { destination_id } = await relay.db('deliveries').where({ document_id: documentId }).first('destination_id')
   return env.client.workflow.getHandle(deliveryWorkflowId(await documentKeyOf(relay.db, documentId), destination_id))
