@@ -5,13 +5,17 @@ import type { AddressInfo, Socket } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { createLog } from '../../src/base/log.ts'
 import { createMalformedRequests } from '../../src/http/malformed-requests.ts'
+import { disposable } from '../support/disposable.ts'
 import { testConfig } from '../support/factories.ts'
 
 const hashOf = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
 
 test('the memory of packets is freed when the parser has read them, and bodies arrive as they were sent', async () => {
   const answerWithHash = async (request: IncomingMessage, response: ServerResponse) => response.end(hashOf(await buffer(request)))
-  const server = createServer((request, response) => void answerWithHash(request, response))
+  await using server = disposable(
+    createServer((request, response) => void answerWithHash(request, response)),
+    (each) => each.close().closeAllConnections(),
+  )
   createMalformedRequests({ config: testConfig(), log: createLog('silent') }).attach(server)
   const left: number[] = []
   server.on('connection', (socket: Socket) => socket.on('data', (packet: Buffer) => left.push(packet.length)))
@@ -31,6 +35,4 @@ test('the memory of packets is freed when the parser has read them, and bodies a
 
   expect(left.length).toBeGreaterThan(3)
   expect(new Set(left)).toEqual(new Set([0]))
-  server.closeAllConnections()
-  server.close()
 })
