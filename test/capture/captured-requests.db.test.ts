@@ -118,3 +118,20 @@ test('the final times of a batch of requests are set by reading each of them onc
   const completed = await database.db('captured_requests').where({ duration_ms: 77, response_at: responseAt }).orderBy('id')
   expect(completed.map(({ id }) => id)).toEqual(batch)
 })
+
+test('the final times of a batch of requests need no entry of any index', async () => {
+  const batch = ids.slice(60_000, 60_200).map((id) => ({ id, responseAt: new Date(startOfDay), durationMs: 78 }))
+  const { all, without_entries: withoutEntries } = await database.db.transaction(async (trx) => {
+    await createCaptureStore(trx).complete(batch)
+    const { rows } = await trx.raw(
+      `
+      select pg_stat_get_xact_tuples_updated(day)::integer as all, pg_stat_get_xact_tuples_hot_updated(day)::integer as without_entries
+      from (select tableoid as day from captured_requests where id = ?) as day
+      `,
+      [batch[0]!.id],
+    )
+    return rows[0]
+  })
+  expect(all).toBeGreaterThanOrEqual(batch.length)
+  expect(withoutEntries).toBe(all)
+})
