@@ -1,7 +1,7 @@
 export interface BatchLimits {
   maxItems: number
   maxBytes: number
-  /** Time after which an item no longer waits for the end of a running batch. */
+  /** Time after which an item no longer waits for others. */
   maxWaitMs: number
 }
 
@@ -14,16 +14,24 @@ interface Entry<Item, Result> {
   resolve(result: Promise<Result>): void
 }
 
+// Up to so many items that are under way together run as one batch. More run as two in turns, so that the callers have work while one runs.
+const fewItems = 4
+
 /**
- * Creates a function that runs items together. An item runs at once if nothing else does. What arrives while a batch runs makes up the
- * next one, which begins at the end of a running batch or after `maxWaitMs`. So batches grow with the load, and nothing waits alone.
+ * Creates a function that runs items together. An item that comes alone runs at once. Where several have been under way, it waits for as
+ * many as make up a batch, at most for `maxWaitMs`: callers that were answered together come back together, and the first of them would
+ * otherwise run alone, and the others after it. So batches grow with the load, and nothing waits alone.
  * @param run returns one result per item, in their order
  */
 export const createBatches = <Item, Result>(run: (items: Item[]) => Promise<Result>[], limits: BatchLimits) => {
   const waiting: Entry<Item, Result>[] = []
+  // Items of the running batches; and the most that there have been, a tenth less with each batch.
   let running = 0
+  let expected = 0
   let immediate: NodeJS.Immediate | undefined
   let timer: NodeJS.Timeout | undefined
+
+  const isEnough = () => waiting.length >= Math.max(expected / 2, Math.min(expected, fewItems))
 
   const takeBatch = (): Entry<Item, Result>[] => {
     let bytes = 0
@@ -35,12 +43,13 @@ export const createBatches = <Item, Result>(run: (items: Item[]) => Promise<Resu
   }
 
   const runBatch = async (batch: Entry<Item, Result>[]): Promise<void> => {
-    running += 1
+    running += batch.length
+    expected = Math.max(running, Math.floor(expected * 0.9))
     const results = run(batch.map(({ item }) => item))
     for (const [index, { resolve }] of batch.entries()) resolve(results[index]!)
     await Promise.allSettled(results)
-    running -= 1
-    runWaiting()
+    running -= batch.length
+    if (isEnough()) runWaiting()
   }
 
   const runWaiting = () => {
@@ -55,7 +64,7 @@ export const createBatches = <Item, Result>(run: (items: Item[]) => Promise<Resu
     new Promise((resolve) => {
       waiting.push({ item, sizeBytes, resolve })
       // Requests that Node has read in the same turn run together.
-      if (running === 0) immediate ??= setImmediate(runWaiting)
+      if (running === 0 && isEnough()) immediate ??= setImmediate(runWaiting)
       else timer ??= setTimeout(runWaiting, limits.maxWaitMs)
     })
 }

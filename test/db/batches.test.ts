@@ -68,8 +68,63 @@ describe('items that run in batches', () => {
     await Promise.all(results)
   })
 
+  test('the first of several callers that come back waits for the others', async () => {
+    const { begun, add, end } = scene()
+    const first = [add('a'), add('b'), add('c')]
+    await nextTurn()
+    end('a', 'b', 'c', 'd', 'e', 'f')
+    await Promise.all(first)
+    const second = [add('d')]
+    await nextTurn()
+    second.push(add('e'))
+    await nextTurn()
+    expect(begun).toEqual([['a', 'b', 'c']])
+    second.push(add('f'))
+    await Promise.all(second)
+    expect(begun).toEqual([
+      ['a', 'b', 'c'],
+      ['d', 'e', 'f'],
+    ])
+  })
+
+  test('of many callers, a half of them runs while the others come', async () => {
+    const { begun, add, end } = scene()
+    const names = Array.from({ length: 10 }, (_, index) => `${index}`)
+    const later = names.map((name) => `${name} again`)
+    const first = names.map((name) => add(name))
+    await nextTurn()
+    end(...names)
+    await Promise.all(first)
+    const second = []
+    for (const name of later.slice(0, 8)) {
+      second.push(add(name))
+      await nextTurn()
+    }
+    expect(begun).toEqual([names, later.slice(0, 5)])
+    // The end of a batch begins the next one as soon as there are enough.
+    second.push(...later.slice(8).map((name) => add(name)))
+    end(...later)
+    await Promise.all(second)
+    expect(begun).toEqual([names, later.slice(0, 5), later.slice(5)])
+  })
+
+  test('a caller that others no longer come with waits for the time, and after a few more for nothing', async () => {
+    const { begun, add, end } = scene({ maxWaitMs: 1 })
+    const names = Array.from({ length: 8 }, (_, index) => `${index}`)
+    const alone = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+    end(...names, ...alone)
+    await Promise.all(names.map((name) => add(name)))
+    for (const name of alone) await add(name)
+    expect(begun).toEqual([names, ...alone.map((name) => [name])])
+    const last = add('last')
+    await nextTurn()
+    expect(begun.at(-1)).toEqual(['last'])
+    end('last')
+    await last
+  })
+
   test('an item that fails does not affect the others of its batch, nor the next batch', async () => {
-    const { begun, add, end, endOf } = scene()
+    const { begun, add, end, endOf } = scene({ maxWaitMs: 1 })
     const results = [add('a'), add('b')]
     await nextTurn()
     endOf('a').reject(new Error('refused'))
