@@ -254,7 +254,7 @@ const describe = ({
   startsWorkflow: message.input.destinations.length > 0,
 })
 
-// The size of the statement that creates share, and the time for which one waits for others. 5, 10 and 20 ms accept no more documents per second.
+// The size of the statement that creates share, and the time for which one waits for others. Longer waits accept no more documents per second (bench/README.md).
 const batchLimits = { maxItems: 64, maxBytes: 1024 * 1024, maxWaitMs: 2 }
 // Cost of a row, in bytes of content.
 const rowBytes = 1024

@@ -3,6 +3,7 @@ import { logFailure } from '../base/failure-log.ts'
 import type { Log } from '../base/log.ts'
 import { counterOf, gaugeOf } from '../base/metrics.ts'
 import type { Config } from '../config/config.ts'
+import { fitting } from '../db/batches.ts'
 import { isOutage } from '../db/errors.ts'
 import { sourceOf } from '../security/address-filter.ts'
 import { createCaptureMemory, createStreamingBody, type StreamingBody } from './body.ts'
@@ -32,8 +33,7 @@ interface WaitingCapture {
 const defaultWriteIntervalMs = 200
 
 // Size of one statement: large enough to make the round trip cheap, small enough not to delay other statements.
-const batchMaxRequests = 200
-const batchMaxBytes = 8 * 1024 * 1024
+const batchLimits = { maxItems: 200, maxBytes: 8 * 1024 * 1024 }
 
 const batchMaxCompletions = 1_000
 
@@ -133,17 +133,8 @@ export const createCaptureQueue = (
     return isFailure ? budgets.failed : budgets.refused
   }
 
-  const nextBatch = (): WaitingCapture[] => {
-    let bytes = 0
-    const end = waiting.slice(0, batchMaxRequests).findIndex((item, index) => {
-      bytes += bytesOf(item)
-      return bytes > batchMaxBytes && index > 0
-    })
-    return waiting.slice(0, end < 0 ? batchMaxRequests : end)
-  }
-
   const writeCaptures = async (): Promise<void> => {
-    const batch = nextBatch()
+    const batch = waiting.slice(0, fitting(waiting, bytesOf, batchLimits))
     const captures: Capture[] = []
     for (const item of batch) {
       if (!item.capture && budgetOf(item.response)?.isSpentOnBodies(nameOf(item.request))) item.request.body.discard('refused')

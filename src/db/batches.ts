@@ -14,57 +14,75 @@ interface Entry<Item, Result> {
   resolve(result: Promise<Result>): void
 }
 
-// Up to so many items that are under way together run as one batch. More run as two in turns, so that the callers have work while one runs.
-const fewItems = 4
+/** Returns how many of the first items fit in a batch: at least one, if there is any. */
+export const fitting = <Item>(
+  items: Item[],
+  sizeOf: (item: Item) => number,
+  { maxItems, maxBytes }: Pick<BatchLimits, 'maxItems' | 'maxBytes'>,
+): number => {
+  const first = items.slice(0, maxItems)
+  let bytes = 0
+  const end = first.findIndex((item, index) => {
+    bytes += sizeOf(item)
+    return bytes > maxBytes && index > 0
+  })
+  return end < 0 ? first.length : end
+}
+
+// What a statement costs, however many items it has, is then little for each of them. More would leave the callers without work while it runs.
+const enoughItems = 6
 
 /**
- * Creates a function that runs items together. An item that comes alone runs at once. Where several have been under way, it waits for as
- * many as make up a batch, at most for `maxWaitMs`: callers that were answered together come back together, and the first of them would
- * otherwise run alone, and the others after it. So batches grow with the load, and nothing waits alone.
+ * Creates a function that runs items together. Callers that were answered together come back together, and the first of them would run
+ * alone, and the others after it. So an item waits until there are as many as are expected to be under way, or enough of them: for
+ * `maxWaitMs` at most, and not at all if it has come alone lately.
  * @param run returns one result per item, in their order
  */
 export const createBatches = <Item, Result>(run: (items: Item[]) => Promise<Result>[], limits: BatchLimits) => {
   const waiting: Entry<Item, Result>[] = []
-  // Items of the running batches; and the most that there have been, a tenth less with each batch.
   let running = 0
+  // How many items run or wait together: the most since the last wait for others that did not come.
   let expected = 0
   let immediate: NodeJS.Immediate | undefined
   let timer: NodeJS.Timeout | undefined
 
-  const isEnough = () => waiting.length >= Math.max(expected / 2, Math.min(expected, fewItems))
+  const countOfBatch = () => fitting(waiting, ({ sizeBytes }) => sizeBytes, limits)
 
-  const takeBatch = (): Entry<Item, Result>[] => {
-    let bytes = 0
-    const end = waiting.slice(0, limits.maxItems).findIndex(({ sizeBytes }, index) => {
-      bytes += sizeBytes
-      return bytes > limits.maxBytes && index > 0
-    })
-    return waiting.splice(0, end < 0 ? limits.maxItems : end)
-  }
+  const isEnough = () => waiting.length >= Math.min(expected, enoughItems, limits.maxItems) || countOfBatch() < waiting.length
 
-  const runBatch = async (batch: Entry<Item, Result>[]): Promise<void> => {
+  const runBatch = (batch: Entry<Item, Result>[]): void => {
     running += batch.length
-    expected = Math.max(running, Math.floor(expected * 0.9))
+    const ended = () => {
+      running -= 1
+      if (waiting.length > 0 && isEnough()) runWaiting()
+    }
     const results = run(batch.map(({ item }) => item))
-    for (const [index, { resolve }] of batch.entries()) resolve(results[index]!)
-    await Promise.allSettled(results)
-    running -= batch.length
-    if (isEnough()) runWaiting()
+    for (const [index, { resolve }] of batch.entries()) {
+      const result = results[index]!
+      resolve(result)
+      result.then(ended, ended)
+    }
   }
 
   const runWaiting = () => {
     clearImmediate(immediate)
     clearTimeout(timer)
     immediate = timer = undefined
-    while (waiting.length > 0) void runBatch(takeBatch())
+    while (waiting.length > 0) runBatch(waiting.splice(0, countOfBatch()))
+  }
+
+  const runLate = () => {
+    if (running === 0) expected = waiting.length
+    runWaiting()
   }
 
   /** Runs an item. @param sizeBytes its share of `maxBytes` */
   return (item: Item, sizeBytes = 0): Promise<Result> =>
     new Promise((resolve) => {
       waiting.push({ item, sizeBytes, resolve })
+      expected = Math.max(expected, running + waiting.length)
       // Requests that Node has read in the same turn run together.
       if (running === 0 && isEnough()) immediate ??= setImmediate(runWaiting)
-      else timer ??= setTimeout(runWaiting, limits.maxWaitMs)
+      else timer ??= setTimeout(runLate, limits.maxWaitMs)
     })
 }

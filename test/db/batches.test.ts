@@ -4,6 +4,9 @@ import { createBatches } from '../../src/db/batches.ts'
 // No test waits for this time.
 const never = 2 ** 31 - 1
 
+/** Names of items, a letter each. */
+const letters = (text: string) => text.split('')
+
 /** Creates batches whose items end when the test says so, and the list of the batches that have begun. */
 const scene = ({ maxItems = 100, maxBytes = 100, maxWaitMs = never } = {}) => {
   const begun: string[][] = []
@@ -35,17 +38,14 @@ describe('items that run in batches', () => {
 
   test('items of the same turn, and items that arrive while others run, run together', async () => {
     const { begun, add, end } = scene()
-    const results = [add('a'), add('b')]
+    const results = letters('abcdef').map((name) => add(name))
     await nextTurn()
-    results.push(add('c'), add('d'))
+    results.push(...letters('ghijkl').map((name) => add(name)))
     await nextTurn()
-    expect(begun).toEqual([['a', 'b']])
-    end('a', 'b', 'c', 'd')
-    await expect(Promise.all(results)).resolves.toEqual(['A', 'B', 'C', 'D'])
-    expect(begun).toEqual([
-      ['a', 'b'],
-      ['c', 'd'],
-    ])
+    expect(begun).toEqual([letters('abcdef')])
+    end(...letters('abcdefghijkl'))
+    await expect(Promise.all(results)).resolves.toEqual(letters('ABCDEFGHIJKL'))
+    expect(begun).toEqual([letters('abcdef'), letters('ghijkl')])
   })
 
   test('an item that has waited long enough does not wait for the end of a running batch', async () => {
@@ -87,40 +87,71 @@ describe('items that run in batches', () => {
     ])
   })
 
-  test('of many callers, a half of them runs while the others come', async () => {
+  test('of many callers, six run while the others come, and these run when as many have come', async () => {
     const { begun, add, end } = scene()
-    const names = Array.from({ length: 10 }, (_, index) => `${index}`)
-    const later = names.map((name) => `${name} again`)
-    const first = names.map((name) => add(name))
+    const names = Array.from({ length: 12 }, (_, index) => `${index}`)
+    const again = names.map((name) => `${name} again`)
+    const addOneByOne = async (items: string[]) => {
+      for (const item of items) {
+        results.push(add(item))
+        await nextTurn()
+      }
+    }
+    const results = names.map((name) => add(name))
     await nextTurn()
     end(...names)
-    await Promise.all(first)
-    const second = []
-    for (const name of later.slice(0, 8)) {
-      second.push(add(name))
-      await nextTurn()
-    }
-    expect(begun).toEqual([names, later.slice(0, 5)])
-    // The end of a batch begins the next one as soon as there are enough.
-    second.push(...later.slice(8).map((name) => add(name)))
-    end(...later)
-    await Promise.all(second)
-    expect(begun).toEqual([names, later.slice(0, 5), later.slice(5)])
+    await Promise.all(results)
+    await addOneByOne(again.slice(0, 9))
+    expect(begun).toEqual([names, again.slice(0, 6)])
+    // Three are not enough at the end of the batch.
+    end(...again)
+    await Promise.all(results.slice(0, 18))
+    await nextTurn()
+    expect(begun).toHaveLength(2)
+    await addOneByOne(again.slice(9))
+    expect(begun).toEqual([names, again.slice(0, 6), again.slice(6)])
+    await Promise.all(results)
   })
 
-  test('a caller that others no longer come with waits for the time, and after a few more for nothing', async () => {
-    const { begun, add, end } = scene({ maxWaitMs: 1 })
-    const names = Array.from({ length: 8 }, (_, index) => `${index}`)
-    const alone = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
-    end(...names, ...alone)
+  test('a caller that others no longer come with waits once', async () => {
+    const { begun, add, end } = scene({ maxWaitMs: 20 })
+    const names = Array.from({ length: 50 }, (_, index) => `${index}`)
+    end(...names, 'a', 'b')
     await Promise.all(names.map((name) => add(name)))
-    for (const name of alone) await add(name)
-    expect(begun).toEqual([names, ...alone.map((name) => [name])])
-    const last = add('last')
+    const late = add('a')
     await nextTurn()
-    expect(begun.at(-1)).toEqual(['last'])
-    end('last')
-    await last
+    expect(begun).toEqual([names])
+    await late
+    void add('b')
+    await nextTurn()
+    expect(begun).toEqual([names, ['a'], ['b']])
+  })
+
+  test('nobody waits for more than a batch can have', async () => {
+    const items = scene({ maxItems: 5 })
+    const names = Array.from({ length: 20 }, (_, index) => `${index}`)
+    items.end(...names, ...letters('abcde'))
+    await Promise.all(names.map((name) => items.add(name)))
+    await Promise.all(letters('abcde').map((name) => items.add(name)))
+    expect(items.begun.at(-1)).toEqual(letters('abcde'))
+
+    const bytes = scene({ maxBytes: 10 })
+    bytes.end(...names, 'large', 'larger')
+    await Promise.all(names.map((name) => bytes.add(name)))
+    await Promise.all([bytes.add('large', 6), bytes.add('larger', 7)])
+    expect(bytes.begun.slice(-2)).toEqual([['large'], ['larger']])
+  })
+
+  test('an item that does not end is no reason to wait for the others of its batch', async () => {
+    const { begun, add, end } = scene()
+    const results = [...letters('abcd'), 'stuck'].map((name) => add(name))
+    await nextTurn()
+    results.push(...letters('efghij').map((name) => add(name)))
+    end(...letters('abcdefghij'))
+    await Promise.all(results.toSpliced(4, 1))
+    expect(begun).toEqual([[...letters('abcd'), 'stuck'], letters('efghij')])
+    end('stuck')
+    await results[4]
   })
 
   test('an item that fails does not affect the others of its batch, nor the next batch', async () => {
