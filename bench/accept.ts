@@ -37,6 +37,8 @@ const delivers = options.only !== 'held'
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 3))
 const seconds = Number(options.seconds ?? (options.quick ? 0.5 : 2))
 const busy: Load = { clients: Number(options.clients), seconds }
+// Creates per second grow for so long, while V8 compiles what runs often.
+const warmUp: Load = { ...busy, seconds: 10 }
 // One source system that sends a document now and then. Its 99th percentile needs hundreds of requests.
 const paced: Load = { clients: 1, seconds: 5 * seconds, pauseMs: () => 50 }
 
@@ -195,9 +197,9 @@ await withInstallation(async (installation) => {
       pacedWhileDelivering: [],
       deliveredPerSecond: [],
     })
-    // What warms up is not counted: creates per second grow for ten seconds, while V8 compiles what runs often.
+    // What warms up is not counted.
     if (!options.quick) {
-      for (const target of [targets.held, targets.floor]) await runClients({ ...busy, seconds: 10 }, () => requests.send(target(body), 201))
+      for (const target of [targets.held, targets.floor]) await runClients(warmUp, () => requests.send(target(body), 201))
       await runRound(installation, requests, targets, body, newRounds())
     }
     const measured = newRounds()
