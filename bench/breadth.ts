@@ -14,9 +14,7 @@ import { createRelease } from '../src/delivery/release.ts'
 import { createLook, createToBegin } from '../src/delivery/to-begin.ts'
 import { createCallLines } from '../src/delivery/wake.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
-import { createRetention } from '../src/maintenance/retention.ts'
-import { createCheckIncidents } from '../src/notifications/check-incidents.ts'
-import { computeAggregates, createAggregateMetrics } from '../src/observe/aggregates.ts'
+import { createAggregateMetrics } from '../src/observe/aggregates.ts'
 import {
   createHeldBackMetric,
   createWaitingMetrics,
@@ -25,6 +23,7 @@ import {
   createStorageMetrics,
 } from '../src/observe/metrics.ts'
 import { fill, workspaceName, type BreadthSize, type Filled } from './breadth/fill.ts'
+import { jobs } from './support/jobs.ts'
 import { commonOptions, readOptions } from './support/options.ts'
 import { printResult, say } from './support/report.ts'
 import { databaseConfig, openSide, type Side } from './support/side.ts'
@@ -61,10 +60,9 @@ const work: Record<string, (side: Side<Filled>) => Promise<unknown>> = {
   },
   'job sweep-outbox: call the lines': ({ db, config }) => createCallLines(db, config, () => {})(),
   'job reconcile: release': ({ db }) => createRelease(db).releaseOverdue(),
-  'job compute-metrics': ({ db }) => computeAggregates(db),
-  'job check-incidents': ({ db, config }) => createCheckIncidents(db, config)(new Date()),
-  'job apply-retention, nothing expired': ({ db, config }) =>
-    createRetention(db, config).removeExpired(new Date(), new AbortController().signal),
+  'job compute-metrics': (side) => jobs['compute-metrics'](side),
+  'job check-incidents': (side) => jobs['check-incidents'](side),
+  'job apply-retention, nothing expired': (side) => jobs['apply-retention'](side),
   // All that ask the database.
   '/metrics': ({ db, config }) => {
     const registry = new Registry()

@@ -1,6 +1,6 @@
 // Measures what a page of each list of the management API takes in a workspace with a million rows, as a ratio to the same page in a
 // workspace with a thousand. Each is the only workspace of its database; both databases are on one PostgreSQL server and are read
-// alternately, through an API of their own, over HTTP. The goal is a ratio of at most 1.5.
+// alternately, through an API of their own, over HTTP. The goal is a ratio of at most 1.5. Then, the jobs that ask about everything run on both.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,6 +10,7 @@ import { openDatabase } from '../src/db/database.ts'
 import { startPostgres } from '../src/dev/postgres-server.ts'
 import { listCases } from './lists/cases.ts'
 import { fill, workspaceName, type Filled } from './lists/fill.ts'
+import { jobs } from './support/jobs.ts'
 import { commonOptions, readOptions } from './support/options.ts'
 import { formatRange, printResult, say } from './support/report.ts'
 import { databaseConfig, openSide, type Side } from './support/side.ts'
@@ -23,7 +24,7 @@ const options = readOptions('lists', {
   rounds: { type: 'string' },
   requests: { type: 'string', default: '10' },
   only: { type: 'string', default: '' },
-  /** Keeps the filled databases, so that the next run does not fill them again. */
+  /** Keeps the filled databases, so that the next run does not fill them again. Retention has removed the rows of some hours. */
   data: { type: 'string' },
 })
 const smallRows = 1_000
@@ -31,6 +32,8 @@ const largeRows = Number(options.rows ?? (options.quick ? 10_000 : 1_000_000))
 const rounds = Number(options.rounds ?? (options.quick ? 1 : 5))
 const requestsPerRound = Number(options.requests)
 const goal = 1.5
+const runsOfJob = 4
+const hourMs = 3_600_000
 
 const askFor = ({ ask, baseUrl, facts }: Side<Filled>, path: (facts: Filled) => string) =>
   ask(`${baseUrl}/api/${workspaceName}${path(facts)}`, facts.key)
@@ -60,6 +63,26 @@ const measure = async (small: Side<Filled>, large: Side<Filled>) => {
   }))
 }
 
+/** Runs each job on both, each time as if an hour later, so that retention has the rows of an hour to remove. */
+const measureJobs = async (small: Side<Filled>, large: Side<Filled>) => {
+  const rows = []
+  for (const [job, run] of Object.entries(jobs)) {
+    const name = `job ${job}`
+    if (!name.includes(options.only)) continue
+    const timesOf = async (side: Side<Filled>) => {
+      const times: number[] = []
+      for (let ran = 0; ran < runsOfJob; ran += 1) {
+        const startedAt = performance.now()
+        await run(side, new Date(Date.now() + ran * hourMs))
+        times.push(performance.now() - startedAt)
+      }
+      return times
+    }
+    rows.push({ case: name, small_ms: rangeOf(await timesOf(small)), large_ms: rangeOf(await timesOf(large)) })
+  }
+  return rows
+}
+
 const dataDir = options.data ?? mkdtempSync(join(tmpdir(), 'relay-bench-'))
 mkdirSync(dataDir, { recursive: true })
 const postgres = await startPostgres({ dataDir, config: readConfig(), log: createLog('warn'), say, fast: true })
@@ -76,8 +99,12 @@ try {
     ({ case: name, small_ms: smallMs, large_ms: largeMs, ratio }) =>
       `${ratio.median > goal ? '!' : ' '} ${name}: ${smallMs.toFixed(1)} ms, ${largeMs.toFixed(1)} ms, ratio ${formatRange(ratio)}`,
   )
+  const jobRows = await measureJobs(sides[0]!, sides[1]!)
+  const jobLines = jobRows.map(
+    ({ case: name, small_ms: smallMs, large_ms: largeMs }) => `  ${name}: ${formatRange(smallMs)} ms, ${formatRange(largeMs)} ms`,
+  )
   const settings = { rounds, requests: requestsPerRound, smallRows, largeRows }
-  printResult(options.json, { name: 'lists', settings, rows }, lines)
+  printResult(options.json, { name: 'lists', settings, rows: [...rows, ...jobRows] }, [...lines, ...jobLines])
 } finally {
   for (const side of sides) await side.stop()
   await admin.destroy()

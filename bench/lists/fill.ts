@@ -4,6 +4,7 @@ import { foldCounters } from '../../src/db/counters.ts'
 import type { Database } from '../../src/db/database.ts'
 import { ensurePartitions } from '../../src/db/partitions.ts'
 import { auditEventNames } from '../../src/domain/audit-events.ts'
+import { incidentEventNames } from '../../src/domain/notices.ts'
 import { createWorkspace } from '../../src/workspace/administration.ts'
 import { withoutIndexes } from './without-indexes.ts'
 
@@ -55,7 +56,16 @@ export const fill = async (db: Database, { rowCount, logShare, say }: FillOption
   const { id: workspaceId } = await createWorkspace(db, workspaceName)
   const { key } = await createKey(db, { workspace: workspaceName, level: 'viewer' })
   const prefixes = Array.from({ length: days * 24 }, (_, hour) => idPrefixAt(new Date(since.getTime() + hour * hourMs)))
-  const values = { workspaceId, since, prefixes, rowCount, logShare, events: auditEventNames, eventCount: auditEventNames.length }
+  const values = {
+    workspaceId,
+    since,
+    prefixes,
+    rowCount,
+    logShare,
+    events: auditEventNames,
+    eventCount: auditEventNames.length,
+    incidents: [...incidentEventNames],
+  }
   // Numbers the rows from :first to :last: id and time grow with n.
   const rows = `
     select
@@ -209,7 +219,7 @@ export const fill = async (db: Database, { rowCount, logShare, say }: FillOption
   )
   await run(`
     insert into notifications (id, workspace_id, name, events, destination_id, quiet_seconds, silence_hours, is_active)
-    select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', '{destination.failing}', (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, 72, false`)
+    select (:prefixes::text[])[1] || lpad('0', 16, '0'), :workspaceId, 'Notification', :incidents, (:prefixes::text[])[1] || lpad('0', 16, '0'), 60, 72, true`)
   await run(
     `
     insert into incidents (id, workspace_id, event, subject, count, details, opened_at, last_seen_at, closed_at)
