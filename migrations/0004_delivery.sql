@@ -113,11 +113,6 @@ where last_error is not null;
 comment on index deliveries_by_error is
   'Serves the search for documents by the code of an error.';
 
-create index deliveries_failed_by_error on deliveries (destination_id, coalesce(last_error_code, ''), status_since)
-where status = 'failed';
-comment on index deliveries_failed_by_error is
-  'Serves the check for incidents, which groups failed deliveries by destination and error code.';
-
 create index deliveries_held_by_connection on deliveries (connection_id, document_id)
 where status = 'held';
 comment on index deliveries_held_by_connection is
@@ -142,7 +137,7 @@ comment on index deliveries_to_begin is
 create index failures_by_time on deliveries (destination_id, status, coalesce(last_error_code, 'none'), status_since)
 where needs_attention or status = 'retrying';
 comment on index failures_by_time is
-  'Serves the oldest and the newest failure of a group, and failures of a minimum age.';
+  'Serves the oldest and the newest failure of a group, also for its incident, and failures of a minimum age.';
 
 create table late_data (
   document_id text collate "C" not null,

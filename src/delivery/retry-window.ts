@@ -7,7 +7,7 @@ const waitingMax = 100
 
 /**
  * Returns whether the workflow of a delivery that has failed stays open for the retry window: not behind a circuit, and not if the
- * destination has many failed deliveries. The order is that of the index deliveries_failed_by_error, so that the planner does not scan the
+ * destination has many failed deliveries. The order is that of the index deliveries_by_destination, so that the planner does not scan the
  * table for the first of them. The failure is recorded and must not be repeated because of this question, so that the answer is yes if the
  * database does not give one.
  */
@@ -28,7 +28,7 @@ export const keepsWorkflow = async (db: Database, destinationId: string, max = w
             from deliveries
             where destination_id = :destinationId
               and status = 'failed'
-            order by coalesce(last_error_code, ''), status_since
+            order by document_id
             limit :max::integer + 1
           ) as failed
         ) <= :max::integer as keeps

@@ -1,6 +1,9 @@
 import { deliveryWorkflowId } from '../../workflows/ids.ts'
 import { dayMs } from '../base/day.ts'
 import { remedyFor, type FailedThing } from '../connectors/error-codes.ts'
+import { presentCounts } from '../db/counters.ts'
+import { inFailureGroup } from '../delivery/failure-group.ts'
+import { noErrorCode } from '../domain/delivery-states.ts'
 import type { ConditionConfig, FindConditions, IncidentDetails } from './condition.ts'
 import { documentColumn, noticeDocument, type IncidentDocument } from './incident-document.ts'
 
@@ -78,50 +81,36 @@ export const findFailingDestinations: FindConditions = async (trx, config) => {
 export const findFailedDeliveries: FindConditions = async (trx, config) => {
   const { rows } = await trx.raw<{ rows: DestinationRow[] }>(
     `
-    with recursive failed as (
-      -- Each step reads one entry of the index: the first error code of a destination, then the one after it.
-      select id as destination_id, (
-        select min(coalesce(last_error_code, ''))
-        from deliveries
-        where deliveries.destination_id = destinations.id
-          and status = 'failed'
-      ) as code
-      from destinations
-      where workspace_id = any (:workspaceIds)
-        and deleted_at is null
-      union all
-      select destination_id, (
-        select min(coalesce(last_error_code, ''))
-        from deliveries
-        where deliveries.destination_id = failed.destination_id
-          and status = 'failed'
-          and coalesce(last_error_code, '') > code
-      )
-      from failed
-      where code is not null
+    with present as (
+      select destination_id, detail as code, least(sum(count), :maxCount)::integer as count
+      from (
+        ${presentCounts('failures', `and status = 'failed'`, 'any (:workspaceIds)')}
+      ) as counted
+      group by destination_id, detail
+      having sum(count) > 0
     )
     select
-      ${destinationColumns}, newest.count, newest.since, nullif(code, '') as "errorCode", deliveries.last_error as "errorMessage", ${documentColumn}
-    from failed
-    join destinations on destinations.id = failed.destination_id
+      ${destinationColumns}, present.count, oldest.status_since as since, nullif(code, '${noErrorCode}') as "errorCode",
+      newest.last_error as "errorMessage", ${documentColumn}
+    from present
+    join destinations on destinations.id = destination_id
     join workspaces on workspaces.id = destinations.workspace_id
     join lateral (
-      -- Of the newest failures only: a group can be as large as the table.
-      select count(*) as count, max(document_id) as document_id, min(status_since) as since
-      from (
-        select document_id, status_since
-        from deliveries
-        where deliveries.destination_id = failed.destination_id
-          and status = 'failed'
-          and coalesce(last_error_code, '') = code
-        order by status_since desc
-        limit :maxCount
-      ) as latest
-      join documents on documents.id = document_id
-      where acknowledged_at is null
-    ) as newest on newest.count > 0
+      select status_since
+      from deliveries
+      where ${inFailureGroup('failed')}
+      order by status_since
+      limit 1
+    ) as oldest on true
+    join lateral (
+      select document_id, last_error
+      from deliveries
+      where ${inFailureGroup('failed')}
+      order by status_since desc
+      limit 1
+    ) as newest on true
     join documents on documents.id = newest.document_id
-    join deliveries on deliveries.document_id = newest.document_id and deliveries.destination_id = failed.destination_id
+    where deleted_at is null
     `,
     { maxCount: config.maxCount, workspaceIds: config.workspaceIds },
   )

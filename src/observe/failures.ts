@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { countsSince, hourAndDayOf, presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
+import { failureStatuses, inFailureGroup } from '../delivery/failure-group.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
 import { timestamp } from '../domain/date-range.ts'
 import { noErrorCode } from '../domain/delivery-states.ts'
@@ -12,7 +13,7 @@ export const failureFields = z.object({
   destination_name: z.string(),
   destination_deleted: z.boolean().describe('Deliveries to a deleted destination cannot be retried.'),
   connector_type: connectorTypeName,
-  status: z.enum(['failed', 'cancelled', 'retrying']).meta({ id: 'FailureStatus' }),
+  status: z.enum(failureStatuses).meta({ id: 'FailureStatus' }),
   error_code: z.string().nullable().describe('The code of the last error. Null if the error is not one of an attempt.'),
   last_message: z.string().nullable().describe('The message of the delivery that got its status last, or null if it has none.'),
   documents: z.int().describe('Documents with such a delivery. A document with several failed deliveries is in several groups.'),
@@ -33,11 +34,7 @@ interface FailureFilter extends Pick<FailureGroup, 'status'> {
 // the youngest that counts, but before it, are read. Counters of that hour and later are taken off the present number, because they are
 // few as a rule: adding up those before it would read every day of the workspace.
 const statementOf = ({ status, minAgeSeconds }: FailureFilter) => {
-  // Counters have another collation than the index.
-  const ofGroup = `
-      deliveries.destination_id = present.destination_id
-      and ${status === 'retrying' ? '' : 'needs_attention and '}deliveries.status = '${status}'
-      and coalesce(last_error_code, '${noErrorCode}') = present.code collate "default"`
+  const ofGroup = inFailureGroup(status)
   const ofDestination = `and status = '${status}' and (:destinationId::text is null or destination_id = :destinationId)`
   const isAged = minAgeSeconds !== undefined
   const old = isAged ? 'and status_since <= :newest::timestamptz' : ''
