@@ -254,35 +254,40 @@ export const removeAttemptCounters = `
     where workspace_id = :workspaceId
       and kind in ('attempts', 'all_attempts')
       and period in ('hour', 'day')
+      -- For the index, which has no use for a limit that differs from row to row.
+      and since < :before::timestamptz
       and since < date_trunc(period, :before::timestamptz, 'UTC')
     limit :limit
   ))
 `
 
 // Conditions, in SQL, under which a statement above may find something in a workspace `expiry` ("workspaceId", before). Most workspaces have
-// nothing to remove in most hours, and one statement for all of them takes much less time than one for each.
+// nothing to remove in most hours, and one statement for all of them takes much less time than one for each. Each asks an index for the oldest:
+// whether there is an older one (`exists`), the planner may answer for all workspaces by reading the table as a whole.
 
-const endedBefore = `
-  select
-  from documents
-  where workspace_id = expiry."workspaceId"
-    and status in ('delivered', 'discarded', 'failed')
-    and received_at < expiry.before::timestamptz`
+const oldestEnded = `
+    select min(received_at)
+    from documents
+    where workspace_id = expiry."workspaceId"
+      and status in ('delivered', 'discarded', 'failed')`
 
 export const mayFind = {
   // The latest time lets the planner leave the partitions of later times out.
-  rows: `exists (select from :table: where workspace_id = expiry."workspaceId" and :id: < expiry.before and :id: < :latest)`,
+  rows: `(select min(:id:) from :table: where workspace_id = expiry."workspaceId" and :id: < :latest) < expiry.before`,
   attemptCounters: `exists (
     select
-    from counters
-    cross join lateral (select date_trunc(period, expiry.before::timestamptz, 'UTC') as start) as first_kept
-    where workspace_id = expiry."workspaceId"
-      and kind in ('attempts', 'all_attempts')
-      and period in ('hour', 'day')
-      and since < start
+    from (values ('attempts'), ('all_attempts')) as counted (kind)
+    cross join (values ('hour'), ('day')) as counter (period)
+    where (
+      select min(since)
+      from counters
+      where workspace_id = expiry."workspaceId"
+        and kind = counted.kind
+        and period = counter.period
+    ) < date_trunc(counter.period, expiry.before::timestamptz, 'UTC')
   )`,
-  contents: `exists (${endedBefore} and content_id is not null and (origin = 'source' or was_routed))`,
-  documents: `exists (${endedBefore} and content_id is null)`,
+  contents: `(${oldestEnded} and content_id is not null and (origin = 'source' or was_routed)) < expiry.before::timestamptz`,
+  documents: `(${oldestEnded} and content_id is null) < expiry.before::timestamptz`,
   events: `(
     select created_at
     from events
@@ -290,11 +295,11 @@ export const mayFind = {
     order by epoch, transaction, number
     limit 1
   ) < expiry.before::timestamptz`,
-  capturedContents: `exists (
-    select
+  capturedContents: `(
+    select min(captured_on)
     from contents
     where workspace_id = expiry."workspaceId"
       and owned_at is null
-      and captured_on < (expiry.before::timestamptz at time zone 'UTC')::date
-  )`,
+      and captured_on is not null
+  ) < (expiry.before::timestamptz at time zone 'UTC')::date`,
 }
