@@ -23,7 +23,10 @@ comment on index counter_deltas_of_workspace is
 create table counters (
   workspace_id text collate "C" not null,
   kind text collate "C" not null check (
-    kind in ('documents', 'deliveries', 'all_deliveries', 'attempts', 'all_attempts', 'failures', 'enrichments')
+    kind in (
+      'documents', 'deliveries', 'all_deliveries', 'destination_deliveries', 'attempts', 'all_attempts', 'destination_attempts', 'failures',
+      'enrichments'
+    )
   ),
   period text collate "C" not null check (period in ('hour', 'day', 'all')),
   since timestamptz not null,
@@ -39,15 +42,15 @@ comment on table counters is
   'that are retried or need attention, once more by error code; enrichments are the documents that have one. Without foreign keys, because only triggers and the job fold-counters '
   'write it; the deletion of a workspace removes its counters.';
 comment on column counters.kind is
-  'all_deliveries and all_attempts are the sums over all destinations: statistics of a workspace with thousands of destinations read them '
-  'instead of the numbers of each.';
+  'all_deliveries and all_attempts are the sums over all destinations, destination_deliveries and destination_attempts those over all repositories: statistics '
+  'of a workspace with thousands of either read them instead of the numbers of each.';
 comment on column counters.period is
   'Attempts are counted by hour and by day only: retention removes them.';
 comment on column counters.since is
   'The start of the hour or day in UTC in which a document was received, a delivery got its status, an attempt started or the wait for an '
   'enrichment ends; -infinity for the period all.';
 comment on column counters.repo_id is
-  'The repository of the document. Empty for an attempt whose document was deleted, for failures and for enrichments.';
+  'The repository of the document. Empty for an attempt whose document was deleted, for failures, for enrichments, and for the sums over all repositories.';
 comment on column counters.destination_id is
   'Empty for documents, enrichments, and the sums over all destinations.';
 comment on column counters.status is

@@ -5,9 +5,10 @@ import type { Database } from './database.ts'
 /** Kinds of rows that counters count: attempts by hour and day only; failures are deliveries that need attention or are retried. */
 type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures' | 'enrichments'
 
-/** Kinds that are also counted for all destinations together, so that the numbers of a workspace are read without those of each. */
-type DestinationKind = 'deliveries' | 'attempts'
-type SumKind = `all_${DestinationKind}`
+/** Kinds that are also counted for all destinations of a repository together, and for all repositories of a destination. */
+type SummedKind = 'deliveries' | 'attempts'
+/** Which of these sums a reader adds up, so that it reads few counters; empty for the counters of each repository and destination. */
+export type Sum = 'all_' | 'destination_' | ''
 
 /** Conditions on the columns of a counter. */
 export interface CounterFilter {
@@ -87,16 +88,16 @@ const partsOf = (
 }
 
 /** The kind of the changes that a kind of counters adds up. */
-const changedKind = (kind: CounterKind | SumKind) => kind.replace('all_', '')
+const changedKind = (kind: string) => kind.replace(/^(all|destination)_/, '')
 
 /**
  * SQL of the counters of one kind in a range, folded or not, as kind, destination_id, start, status, detail and count. Its parameters are
  * `:workspaceId`, `:interval` (hour or day), `:since` and `:before`: a range of whole intervals.
- * @param kind the sums of a kind also have its name here, and no destination_id
+ * @param kind the sums of a kind also have its name here; those over all destinations have no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
 // A statement reads each kind by itself, because the index has the kind before the time.
-export const countsOfRange = (kind: CounterKind | SumKind, conditions: string) => `
+export const countsOfRange = (kind: CounterKind | `${Sum}${SummedKind}`, conditions: string) => `
   select '${changedKind(kind)}' as kind, destination_id, since as start, status, detail, count
   from counters
   where workspace_id = :workspaceId
@@ -118,10 +119,10 @@ export const countsOfRange = (kind: CounterKind | SumKind, conditions: string) =
 /**
  * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
  * `:workspaceId`, unless another expression names the workspace.
- * @param kind the sums of deliveries also have the name of deliveries here, and no destination_id
+ * @param kind the sums of deliveries also have the name of deliveries here; those over all destinations have no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
-export const presentCounts = (kind: CounterKind | 'all_deliveries', conditions: string, workspaceId = ':workspaceId') => `
+export const presentCounts = (kind: CounterKind | `${Sum}deliveries`, conditions: string, workspaceId = ':workspaceId') => `
   select '${changedKind(kind)}' as kind, repo_id, destination_id, status, detail, count
   from counters
   where workspace_id = ${workspaceId}
@@ -218,10 +219,13 @@ const foldStatement = `
   ), counted as (
     select * from changed
     union all
-    select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, sum(change)
+    select workspace_id, summed.kind, hour, summed.repo_id, summed.destination_id, status, detail, sum(change)
     from changed
-    where kind in ('deliveries', 'attempts')
-    group by workspace_id, kind, hour, repo_id, status, detail
+    cross join lateral (
+      values ('all_' || kind, repo_id, ''), ('destination_' || kind, '', destination_id)
+    ) as summed (kind, repo_id, destination_id)
+    where changed.kind in ('deliveries', 'attempts')
+    group by workspace_id, summed.kind, hour, summed.repo_id, summed.destination_id, status, detail
     having sum(change) <> 0
   ), folded as (
     insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
@@ -230,7 +234,7 @@ const foldStatement = `
     cross join lateral (
       values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity')
     ) as period (name, since)
-    where kind not in ('attempts', 'all_attempts') or period.name <> 'all'
+    where kind not like '%attempts' or period.name <> 'all'
     group by workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail
     on conflict (workspace_id, kind, period, since, repo_id, destination_id, status, detail) do update
     set count = counters.count + excluded.count

@@ -252,7 +252,7 @@ export const removeAttemptCounters = `
     select ctid
     from counters
     where workspace_id = :workspaceId
-      and kind in ('attempts', 'all_attempts')
+      and kind in ('attempts', 'all_attempts', 'destination_attempts')
       and period in ('hour', 'day')
       -- For the index, which has no use for a limit that differs from row to row.
       and since < :before::timestamptz
@@ -276,7 +276,7 @@ export const mayFind = {
   rows: `(select min(:id:) from :table: where workspace_id = expiry."workspaceId" and :id: < :latest) < expiry.before`,
   attemptCounters: `exists (
     select
-    from (values ('attempts'), ('all_attempts')) as counted (kind)
+    from (values ('attempts'), ('all_attempts'), ('destination_attempts')) as counted (kind)
     cross join (values ('hour'), ('day')) as counter (period)
     where (
       select min(since)

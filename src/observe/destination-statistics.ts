@@ -25,7 +25,7 @@ const statement = `
       coalesce(sum(count) filter (where status = 'delivered'), 0) as delivered,
       coalesce(sum(count) filter (where status in ('retryable', 'permanent', 'interrupted')), 0) as failed
     from (
-      ${countsOfRange('attempts', ofDestinations)}
+      ${countsOfRange('destination_attempts', ofDestinations)}
     ) as counted
     group by destination_id, start
   ), series as (
@@ -35,7 +35,7 @@ const statement = `
   ), delivery as (
     select destination_id, status, sum(count) as count
     from (
-      ${presentCounts('deliveries', ofDestinations)}
+      ${presentCounts('destination_deliveries', ofDestinations)}
     ) as counted
     group by destination_id, status
   ), present_deliveries as (

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { countsOfRange, presentCounts, wholePeriods } from '../db/counters.ts'
+import { countsOfRange, presentCounts, wholePeriods, type Sum } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import { attemptOutcomes, type AttemptOutcomeName } from '../delivery/attempt-log.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
@@ -43,16 +43,17 @@ const ofDeliveries = `${ofRepository}
     )
 `
 
-/** @param all a prefix of the kinds, if the filter leads to all destinations */
-const statementOf = (all: 'all_' | '') => `
+const conditionsOf = (sum: Sum) => (sum === 'all_' ? ofRepository : ofDeliveries)
+
+const statementOf = (sum: Sum) => `
   with part as materialized (
     select kind, start, status, detail, sum(count) as count
     from (
       ${countsOfRange('documents', `${ofRepository} and :countsDocuments`)}
       union all
-      ${countsOfRange(`${all}deliveries`, all ? ofRepository : ofDeliveries)}
+      ${countsOfRange(`${sum}deliveries`, conditionsOf(sum))}
       union all
-      ${countsOfRange(`${all}attempts`, all ? ofRepository : ofDeliveries)}
+      ${countsOfRange(`${sum}attempts`, conditionsOf(sum))}
     ) as counted
     group by kind, start, status, detail
     having sum(count) <> 0
@@ -92,7 +93,7 @@ export const unacknowledgedFailures = `status = 'failed' and detail = ''`
 /** SQL: the counters of documents that need attention: also those that were discarded, and neither acknowledged nor replayed. */
 export const needsAttention = `(${unacknowledgedFailures} or status = 'discarded' and detail = 'unconnected')`
 
-const presentStatementOf = (all: 'all_' | '') => `
+const presentStatementOf = (sum: Sum) => `
   select
     coalesce(sum(count) filter (where kind = 'documents' and status = 'failed'), 0)::bigint as "unacknowledgedFailures",
     coalesce(sum(count) filter (where kind = 'documents' and status = 'discarded'), 0)::bigint as "unacknowledgedDiscards",
@@ -102,7 +103,7 @@ const presentStatementOf = (all: 'all_' | '') => `
   from (
     ${presentCounts('documents', `${ofRepository} and :countsDocuments and ${needsAttention}`)}
     union all
-    ${presentCounts(`${all}deliveries`, all ? ofRepository : ofDeliveries)}
+    ${presentCounts(`${sum}deliveries`, conditionsOf(sum))}
   ) as counted
 `
 
@@ -164,7 +165,7 @@ export const createStatistics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES: maxB
     const interval = filter.before.getTime() - filter.since.getTime() <= hourlyMaxMs ? 'hour' : 'day'
     const { lengthMs, ...range } = wholePeriods(interval, filter)
     const countsDocuments = destinationId === undefined && connectorType === undefined
-    const all = countsDocuments ? 'all_' : ''
+    const sum = countsDocuments ? 'all_' : repoId === undefined ? 'destination_' : ''
     const bindings = {
       workspaceId,
       ...range,
@@ -175,8 +176,8 @@ export const createStatistics = (db: Database, { RELAY_WORKSPACE_MAX_BYTES: maxB
       connectorType: connectorType ?? null,
     }
     const [{ rows }, present, stored, oldest] = await Promise.all([
-      db.raw<{ rows: Row[] }>(statementOf(all), bindings),
-      db.raw<{ rows: Present[] }>(presentStatementOf(all), bindings),
+      db.raw<{ rows: Row[] }>(statementOf(sum), bindings),
+      db.raw<{ rows: Present[] }>(presentStatementOf(sum), bindings),
       db.raw<{ rows: Pick<Present, 'storedBytes' | 'maxBytes'>[] }>(storedStatement, { workspaceId, maxBytes }),
       repoId === undefined ? db.raw<{ rows: NonNullable<Statistics['oldestDeliveries']> }>(oldestStatement, bindings) : undefined,
     ])

@@ -421,19 +421,25 @@ test.each([{ repoId: 'R3' }, { destinationId: 'D1' }, { connectorType: 'sftp', r
   },
 )
 
-test('statistics and the look for changes do not read the numbers of each destination', async () => {
+test('statistics and the look for changes do not read the numbers of each destination in each repository', async () => {
   const { db } = database
   await db.raw(
     `insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
-    select 'MANY', kind, 'hour', hour, 'R', case when kind like 'all%' then '' else 'D' || n end, 'delivered', '', 1
-    from (values ('deliveries', 300), ('attempts', 300), ('all_deliveries', 1), ('all_attempts', 1)) as counted (kind, destinations)
-    cross join generate_series(1, destinations) as n
+    select
+      'MANY', prefix || kind, 'hour', hour, case when prefix = 'destination_' then '' else 'R' || r end,
+      case when prefix = 'all_' then '' else 'D' || d end, 'delivered', '', 1
+    from (values ('', 30, 30), ('all_', 30, 1), ('destination_', 1, 30)) as counted (prefix, repositories, destinations)
+    cross join (values ('deliveries'), ('attempts')) as summed (kind)
+    cross join generate_series(1, repositories) as r
+    cross join generate_series(1, destinations) as d
     cross join generate_series(date_trunc('hour', now()) - interval '23 hours', now(), interval '1 hour') as hour`,
   )
   await db.raw('vacuum analyze counters')
   const before = new Date()
   const range = { since: new Date(before.getTime() - dayMs), before }
-  expect(await pagesReadBy(() => createStatistics(db, { RELAY_WORKSPACE_MAX_BYTES: 0 }).read('MANY', range))).toBeLessThan(100)
+  const { read } = createStatistics(db, { RELAY_WORKSPACE_MAX_BYTES: 0 })
+  for (const filter of [{}, { destinationId: 'D1' }, { connectorType: 'sftp' }])
+    expect(await pagesReadBy(() => read('MANY', { ...range, ...filter }))).toBeLessThan(300)
   expect(await pagesReadBy(() => createReadVersions(db, { read: () => ({ status: 'working' }) })(['MANY']))).toBeLessThan(100)
 })
 

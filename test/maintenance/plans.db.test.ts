@@ -33,7 +33,7 @@ await db.raw(
 await db.raw(
   `insert into counters (workspace_id, kind, period, since, repo_id, destination_id, status, detail, count)
   select workspace_id, kind, 'hour', date_trunc('hour', now()), 'R' || n, '', 'delivered', '', 1
-  from (${rows}) as rows, (values ('attempts'), ('all_attempts')) as counted (kind)`,
+  from (${rows}) as rows, (values ('attempts'), ('all_attempts'), ('destination_attempts')) as counted (kind)`,
 )
 for (const table of ['workspaces', 'contents', 'documents', 'counters', 'events']) await db.raw('vacuum analyze ??', [table])
 

@@ -7,7 +7,13 @@ const neverAborted = new AbortController().signal
 export const foldAll = (db: Database, batchSize?: number) => foldCounters(db, neverAborted, batchSize)
 
 // How long a delivered attempt took is left out: an append to its document would change the answer. test/api/stats.db.test.ts checks it.
-const comparedDetail = `case when kind in ('attempts', 'all_attempts') and status = 'delivered' then '' else detail end`
+const comparedDetail = `case when kind like '%attempts' and status = 'delivered' then '' else detail end`
+
+const sums = `
+        cross join lateral (
+          values ('all_' || kind, repo_id, ''), ('destination_' || kind, '', destination_id)
+        ) as summed (kind, repo_id, destination_id)
+        where counted.kind in ('deliveries', 'attempts')`
 
 /**
  * Compares the counters, together with the changes that are not folded yet, with the rows themselves, in one statement.
@@ -47,25 +53,23 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
       from (
         select * from counted
         union all
-        select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, rows from counted where kind in ('deliveries', 'attempts')
+        select workspace_id, summed.kind, hour, summed.repo_id, summed.destination_id, status, detail, rows from counted ${sums}
       ) as summed
       cross join lateral (
         values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity'::timestamptz)
       ) as period (name, since)
-      where kind not in ('attempts', 'all_attempts') or period.name = 'hour'
+      where kind not like '%attempts' or period.name = 'hour'
     ), changes as (
       select changed.*, period.name as period, period.since
       from (
         select * from counter_deltas
         union all
-        select workspace_id, 'all_' || kind, hour, repo_id, '', status, detail, change
-        from counter_deltas
-        where kind in ('deliveries', 'attempts')
+        select workspace_id, summed.kind, hour, summed.repo_id, summed.destination_id, status, detail, change from counter_deltas as counted ${sums}
       ) as changed
       cross join lateral (
         values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity'::timestamptz)
       ) as period (name, since)
-      where kind not in ('attempts', 'all_attempts') or period.name = 'hour'
+      where kind not like '%attempts' or period.name = 'hour'
     )
     select workspace_id, kind, period, since, repo_id, destination_id, status, detail, sum(expected) as expected, sum(found) as found
     from (
@@ -74,7 +78,7 @@ export const findWrongCounters = async (db: Database, attemptsSince = new Date(0
       select workspace_id, kind, period, since, repo_id, destination_id, status, ${comparedDetail}, 0, change from changes
       union all
       select workspace_id, kind, period, since, repo_id, destination_id, status, ${comparedDetail}, 0, count from counters
-      where kind not in ('attempts', 'all_attempts') or (period = 'hour' and since >= :attemptsSince)
+      where kind not like '%attempts' or (period = 'hour' and since >= :attemptsSince)
     ) as compared
     group by workspace_id, kind, period, since, repo_id, destination_id, status, detail
     having sum(expected) <> sum(found)
