@@ -41,4 +41,39 @@ describe('the workflow of a failed delivery', () => {
     await away.drop()
     expect(await keepsWorkflow(away.db, 'archive')).toBe(true)
   })
+
+  // The newest half has failed. With 100,000 deliveries, an index in the order of documents was read past 25,000 others.
+  test('is asked about without reading the other deliveries of its destination', async () => {
+    const { workspaceId, repositoryId } = await createRoutes(db, [{ name: 'archive' }])
+    const rows = 'generate_series(1, 40000) as n'
+    const values = { workspaceId, repositoryId }
+    await db.raw(
+      `insert into destinations (id, workspace_id, name, connector_type, config, credentials_sealed)
+      select 'D' || n, :workspaceId, 'A', 'webhook', '{}', '' from generate_series(0, 1) as n`,
+      values,
+    )
+    await db.raw(
+      `insert into documents (id, workspace_id, repository_id, repo_id, doc_id, comp_id, content_type, size_bytes, status, received_at, modified_at, request_id)
+      select 'X' || lpad(n::text, 6, '0'), :workspaceId, :repositoryId, 'A', n, 'data', 'text/plain', 1, case when n > 20000 then 'failed' else 'delivered' end, now(), now(), ''
+      from ${rows}`,
+      values,
+    )
+    await db.raw(
+      `insert into deliveries (document_id, destination_id, workspace_id, connection_id, status, path, needs_attention)
+      select 'X' || lpad(n::text, 6, '0'), 'D' || n % 2, :workspaceId, 'C', case when n > 20000 then 'failed' else 'delivered' end, 'a', n > 20000 from ${rows}`,
+      values,
+    )
+    await db.raw('analyze deliveries')
+    const asked: { sql: string; bindings: readonly unknown[] }[] = []
+    db.once('query', (statement: (typeof asked)[number]) => asked.push(statement))
+    expect(await keepsWorkflow(db, 'D1')).toBe(false)
+    const connection = await db.client.acquireConnection()
+    try {
+      const { rows: found } = await connection.query(`explain (analyze, buffers, format json) ${asked[0]!.sql}`, asked[0]!.bindings)
+      const plan = found[0]['QUERY PLAN'][0].Plan
+      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(150)
+    } finally {
+      await db.client.releaseConnection(connection)
+    }
+  })
 })
