@@ -7,8 +7,12 @@ type CounterKind = 'documents' | 'deliveries' | 'attempts' | 'failures' | 'enric
 
 /** Kinds that are also counted for all destinations of a repository together, and for all repositories of a destination. */
 type SummedKind = 'deliveries' | 'attempts'
+const sums = ['', 'all_', 'destination_'] as const
 /** Which of these sums a reader adds up, so that it reads few counters; empty for the counters of each repository and destination. */
-export type Sum = 'all_' | 'destination_' | ''
+export type Sum = (typeof sums)[number]
+
+/** SQL: the kinds of counters of attempts, which retention removes: rows of `values`, and a list for `in`. */
+export const attemptKinds = sums.map((sum) => `('${sum}attempts')`).join(', ')
 
 /** Conditions on the columns of a counter. */
 export interface CounterFilter {
@@ -118,7 +122,7 @@ export const countsOfRange = (kind: CounterKind | `${Sum}${SummedKind}`, conditi
 
 /**
  * SQL of the counters of one kind over all time, folded or not, as kind, repo_id, destination_id, status, detail and count. Its parameter is
- * `:workspaceId`, unless another expression names the workspace.
+ * `:workspaceId`, unless another expression names the workspace, or `any (...)` several.
  * @param kind the sums of deliveries also have the name of deliveries here; those over all destinations have no destination_id
  * @param conditions SQL that further conditions are added with, from `and` on
  */
@@ -234,7 +238,7 @@ const foldStatement = `
     cross join lateral (
       values ('hour', hour), ('day', date_trunc('day', hour, 'UTC')), ('all', '-infinity')
     ) as period (name, since)
-    where kind not like '%attempts' or period.name <> 'all'
+    where kind not in (${attemptKinds}) or period.name <> 'all'
     group by workspace_id, kind, period.name, period.since, repo_id, destination_id, status, detail
     on conflict (workspace_id, kind, period, since, repo_id, destination_id, status, detail) do update
     set count = counters.count + excluded.count

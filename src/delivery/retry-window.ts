@@ -9,8 +9,8 @@ const waitingMax = 100
 /**
  * Returns whether the workflow of a delivery that has failed stays open for the retry window: not behind a circuit, and not if the
  * destination has many failed deliveries. The order is that of the index failures_by_time, so that the planner does not look for the first
- * of them among all deliveries. Those that an operator has acknowledged do not count. The failure is recorded and must not be repeated because of this question, so that the answer is yes if the
- * database does not give one.
+ * of them among all deliveries. Those that an operator has acknowledged do not count. The failure is recorded and must not be repeated because
+ * of this question, so that the answer is yes if the database does not give one.
  */
 export const keepsWorkflow = async (db: Database, destinationId: string, max = waitingMax): Promise<boolean> => {
   try {

@@ -37,6 +37,10 @@ export const openDocumentStatuses = ['pending', 'retrying'] as const satisfies D
 
 export const isFinal = (status: DocumentStatus): boolean => !openDocumentStatuses.some((open) => open === status)
 
+/** Statuses of deliveries that count as failures: one that ended, or is retried. */
+export const failureStatuses = ['failed', 'cancelled', 'retrying'] as const satisfies DeliveryStatus[]
+export type FailureStatus = (typeof failureStatuses)[number]
+
 /** Stands for an error that is not one of an attempt, and so has no code, in filters. */
 export const noErrorCode = 'none'
 

@@ -1,5 +1,6 @@
 import { isOnHold } from '../archive/legal-holds.ts'
 import { isSettled } from '../archive/removable.ts'
+import { attemptKinds } from '../db/counters.ts'
 
 // Statements that change up to `:limit` rows of a workspace that are from before `:before`.
 
@@ -252,7 +253,7 @@ export const removeAttemptCounters = `
     select ctid
     from counters
     where workspace_id = :workspaceId
-      and kind in ('attempts', 'all_attempts', 'destination_attempts')
+      and kind in (${attemptKinds})
       and period in ('hour', 'day')
       -- For the index, which has no use for a limit that differs from row to row.
       and since < :before::timestamptz
@@ -276,7 +277,7 @@ export const mayFind = {
   rows: `(select min(:id:) from :table: where workspace_id = expiry."workspaceId" and :id: < :latest) < expiry.before`,
   attemptCounters: `exists (
     select
-    from (values ('attempts'), ('all_attempts'), ('destination_attempts')) as counted (kind)
+    from (values ${attemptKinds}) as counted (kind)
     cross join (values ('hour'), ('day')) as counter (period)
     where (
       select min(since)

@@ -2,10 +2,10 @@ import { z } from 'zod'
 import { countsSince, hourAndDayOf, presentCounts } from '../db/counters.ts'
 import type { Database } from '../db/database.ts'
 import type { Page, PageRequest } from '../db/page.ts'
-import { failureStatuses, inFailureGroup } from '../delivery/failure-group.ts'
+import { inFailureGroup } from '../delivery/failure-group.ts'
 import type { CamelCasedOutput } from '../domain/casing.ts'
 import { timestamp } from '../domain/date-range.ts'
-import { noErrorCode } from '../domain/delivery-states.ts'
+import { failureStatuses, noErrorCode } from '../domain/delivery-states.ts'
 import { connectorTypeName } from '../workspace/inputs.ts'
 
 export const failureFields = z.object({

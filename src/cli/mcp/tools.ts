@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import { idPattern } from '../../base/ids.ts'
-import { endSentences, mostUrgentFirst, deliveryStatuses, documentStatuses, type DeliveryEnd } from '../../domain/delivery-states.ts'
+import {
+  endSentences,
+  mostUrgentFirst,
+  deliveryStatuses,
+  documentStatuses,
+  failureStatuses,
+  type DeliveryEnd,
+} from '../../domain/delivery-states.ts'
 import type { KeyLevel } from '../../security/levels.ts'
 import { remedyOf, type DeliveryWithError } from '../remedy.ts'
 import type { Json } from './relay.ts'
@@ -106,7 +113,7 @@ const readTools: Tool[] = [
     method: 'GET',
     path: '/failures',
     input: z.strictObject({
-      status: z.enum(['failed', 'cancelled', 'retrying']).default('failed'),
+      status: z.enum(failureStatuses).default('failed'),
       destination_id: id('destination').optional(),
       min_age_seconds: z.int().min(0).max(31_536_000).describe('In this status for at least as long').optional(),
       ...pages,
