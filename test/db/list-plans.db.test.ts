@@ -23,6 +23,7 @@ import { createRepositories } from '../../src/routing/repositories.ts'
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { nodesOf, planOf, readingOf, statementsOf, type Statement } from '../support/plans.ts'
 import { share } from '../support/share.ts'
 
 const rowCount = 40_000
@@ -178,45 +179,19 @@ const fill = async () => {
 const database = share(await createTestDatabase())
 await fill()
 
-interface Plan {
-  'Node Type': string
-  'Relation Name'?: string
-  'Index Cond'?: string
-  'Plan Rows': number
-  Plans?: Plan[]
-}
-
-const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
-
 /** Returns the nodes of a plan that get slower as the table grows: scans of a whole table or index, and large sorts. */
-const slowNodesOf = async (sql: string, bindings: readonly unknown[]): Promise<string[]> => {
-  // Uses the driver directly, because the SQL already has the placeholders of PostgreSQL.
-  const text = `explain (format json) ${sql}`
-  const connection = await database.db.client.acquireConnection()
-  try {
-    const { rows } = await connection.query(text, bindings)
-    return nodesOf(rows[0]['QUERY PLAN'][0].Plan).flatMap((node) => {
-      const name = `${node['Node Type']} ${node['Relation Name'] ?? ''}`.trim()
-      if (node['Node Type'].endsWith('Seq Scan')) return [name]
-      if (/^Index.* Scan$/.test(node['Node Type']) && !node['Index Cond']) return [`${name}: the whole index`]
-      if (node['Node Type'].includes('Sort') && node['Plan Rows'] > sortedRowsMax) return [`${name} of ${node['Plan Rows']} rows`]
-      return []
-    })
-  } finally {
-    await database.db.client.releaseConnection(connection)
-  }
-}
+const slowNodesOf = async (statement: Statement): Promise<string[]> =>
+  nodesOf(await planOf(database.db, statement)).flatMap((node) => {
+    const name = `${node['Node Type']} ${node['Relation Name'] ?? ''}`.trim()
+    if (node['Node Type'].endsWith('Seq Scan')) return [name]
+    if (/^Index.* Scan$/.test(node['Node Type']) && !node['Index Cond']) return [`${name}: the whole index`]
+    if (node['Node Type'].includes('Sort') && node['Plan Rows'] > sortedRowsMax) return [`${name} of ${node['Plan Rows']} rows`]
+    return []
+  })
 
 /** Returns all statements that `list` runs. */
-const statementsOf = async (list: () => Promise<unknown>) => {
-  const statements: { sql: string; bindings: readonly unknown[] }[] = []
-  const record = ({ sql, bindings, options }: { sql: string; bindings: readonly unknown[]; options?: { values?: unknown[] } }) => {
-    // A prepared statement has its values in the options.
-    if (!/^(begin|commit)/i.test(sql)) statements.push({ sql, bindings: options?.values ?? bindings })
-  }
-  database.db.on('query', record)
-  await list()
-  database.db.removeListener('query', record)
+const statementsOfList = async (list: () => Promise<unknown>): Promise<Statement[]> => {
+  const statements = await statementsOf(database.db, list)
   expect(statements.length).toBeGreaterThan(0)
   return statements
 }
@@ -224,7 +199,7 @@ const statementsOf = async (list: () => Promise<unknown>) => {
 /** Returns the slow nodes of all statements that `list` runs. */
 const slowNodesOfList = async (list: () => Promise<unknown>) => {
   const slowNodes = []
-  for (const { sql, bindings } of await statementsOf(list)) slowNodes.push(...(await slowNodesOf(sql, bindings)))
+  for (const statement of await statementsOfList(list)) slowNodes.push(...(await slowNodesOf(statement)))
   return slowNodes
 }
 
@@ -235,7 +210,7 @@ const scansOf = async (table: string, list: () => Promise<unknown>): Promise<str
     // Where rows are not visible to all yet, it may seem cheaper to read them in their order.
     await connection.query('set enable_bitmapscan = off')
     const scans = []
-    for (const { sql, bindings } of await statementsOf(list)) {
+    for (const { sql, bindings } of await statementsOfList(list)) {
       const { rows } = await connection.query(`explain (format json) ${sql}`, bindings)
       scans.push(...nodesOf(rows[0]['QUERY PLAN'][0].Plan).filter((node) => node['Relation Name'] === table))
     }
@@ -248,18 +223,9 @@ const scansOf = async (table: string, list: () => Promise<unknown>): Promise<str
 
 /** Returns the number of pages of tables and indexes that all statements of `list` read. */
 const pagesReadBy = async (list: () => Promise<unknown>): Promise<number> => {
-  const connection = await database.db.client.acquireConnection()
-  try {
-    let pages = 0
-    for (const { sql, bindings } of await statementsOf(list)) {
-      const { rows } = await connection.query(`explain (analyze, buffers, format json) ${sql}`, bindings)
-      const plan = rows[0]['QUERY PLAN'][0].Plan
-      pages += plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-    }
-    return pages
-  } finally {
-    await database.db.client.releaseConnection(connection)
-  }
+  let total = 0
+  for (const statement of await statementsOfList(list)) total += (await readingOf(database.db, statement)).pages
+  return total
 }
 
 const isSort = (node: string) => node.startsWith('Sort of')
@@ -273,7 +239,7 @@ const combinations = (filters: Record<string, unknown>): Record<string, unknown>
 const dates = { dateFrom: new Date(since.getTime() + 20 * dayMs), dateTo: new Date(since.getTime() + 50 * dayMs) }
 
 test('a plan that reads or sorts a whole table is detected', async () => {
-  expect(await slowNodesOf(`select id from documents where comp_id = $1 order by size_bytes`, ['data'])).toEqual([
+  expect(await slowNodesOf({ sql: 'select id from documents where comp_id = $1 order by size_bytes', bindings: ['data'] })).toEqual([
     expect.stringMatching(/^Sort of \d{5,} rows$/),
     'Seq Scan documents',
   ])

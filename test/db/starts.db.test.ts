@@ -1,6 +1,7 @@
 import { beginsAtOnce } from '../../src/db/starts.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, insertNumberedDocuments } from '../support/factories.ts'
+import { readingOf } from '../support/plans.ts'
 import { share } from '../support/share.ts'
 
 // Postponed are the deliveries that wait for the data of an enrichment or for the end of appends: up to an hour of all documents.
@@ -21,9 +22,9 @@ interface Answer {
 /** Asks whether the next delivery of the workspace need not wait, and counts the pages that PostgreSQL reads for the answer. */
 const ask = async (): Promise<Answer> => {
   const question = `select ${beginsAtOnce('workspaces.id')} as "atOnce" from workspaces where id = '${routes.workspaceId}'`
-  const { rows: plans } = await db.raw(`explain (analyze, buffers, format json) ${question}`)
+  const { pages } = await readingOf(db, { sql: question, bindings: [] })
   const { rows } = await db.raw(question)
-  return { atOnce: rows[0].atOnce, pages: plans[0]['QUERY PLAN'][0].Plan['Shared Hit Blocks'] }
+  return { atOnce: rows[0].atOnce, pages }
 }
 
 // A look-up in the index takes 3 pages, and so does the row.

@@ -3,6 +3,7 @@ import type { BulkAction } from '../../src/delivery/bulk-retry.ts'
 import { bulkPageOf } from '../support/bulk-page.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, insertNumberedDocuments } from '../support/factories.ts'
+import { readingOf, statementsOf } from '../support/plans.ts'
 import { share } from '../support/share.ts'
 
 // A bulk retry runs for hours beside other workspaces: each page may read what it takes, and not what remains.
@@ -56,20 +57,12 @@ const readPage = async (action: BulkAction, filter: Record<string, unknown>, sce
     document_cursor: scene.idOf(middle),
     received_cursor: new Date(Date.parse('2026-01-01T00:00:00Z') + middle),
   })
-  const statements: { sql: string; bindings: unknown[] }[] = []
-  const record = (statement: { sql: string; bindings: unknown[] }) => statements.push(statement)
-  db.on('query', record)
-  await bulkPageOf(db)(id, pageSize, () => {}).catch(() => {})
-  db.removeListener('query', record)
-  const found = statements.find(({ sql }) => sql.startsWith('select "documents"."id", "received_at"'))!
-  const connection = await db.client.acquireConnection()
-  try {
-    const { rows } = await connection.query(`explain (analyze, buffers, format json) ${found.sql}`, found.bindings)
-    const plan = rows[0]['QUERY PLAN'][0].Plan
-    return { documents: plan['Actual Rows'] as number, pages: (plan['Shared Hit Blocks'] + plan['Shared Read Blocks']) as number }
-  } finally {
-    await db.client.releaseConnection(connection)
-  }
+  const statements = await statementsOf(db, () => bulkPageOf(db)(id, pageSize, () => {}).catch(() => {}))
+  const { plan, pages } = await readingOf(
+    db,
+    statements.find(({ sql }) => sql.startsWith('select "documents"."id", "received_at"'))!,
+  )
+  return { documents: plan['Actual Rows'], pages }
 }
 
 test.each([

@@ -3,6 +3,7 @@ import { keepsWorkflow } from '../../src/delivery/retry-window.ts'
 import { addSlots } from '../../src/delivery/slots.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { readingOf, statementsOf } from '../support/plans.ts'
 import { share } from '../support/share.ts'
 
 const { db } = share(await createTestDatabase())
@@ -64,16 +65,8 @@ describe('the workflow of a failed delivery', () => {
       values,
     )
     await db.raw('analyze deliveries')
-    const asked: { sql: string; bindings: readonly unknown[] }[] = []
-    db.once('query', (statement: (typeof asked)[number]) => asked.push(statement))
-    expect(await keepsWorkflow(db, 'D1')).toBe(false)
-    const connection = await db.client.acquireConnection()
-    try {
-      const { rows: found } = await connection.query(`explain (analyze, buffers, format json) ${asked[0]!.sql}`, asked[0]!.bindings)
-      const plan = found[0]['QUERY PLAN'][0].Plan
-      expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(150)
-    } finally {
-      await db.client.releaseConnection(connection)
-    }
+    const asked = await statementsOf(db, async () => expect(await keepsWorkflow(db, 'D1')).toBe(false))
+    const { pages } = await readingOf(db, asked[0]!)
+    expect(pages).toBeLessThan(150)
   })
 })

@@ -4,6 +4,7 @@ import { createCheckIncidents } from '../../src/notifications/check-incidents.ts
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { testConfig } from '../support/factories.ts'
+import { nodesOf, planOf, readingOf, statementsOf, type Plan } from '../support/plans.ts'
 import { share } from '../support/share.ts'
 
 // One of a hundred workspaces has a notification, and 5,000 failed deliveries of one error code.
@@ -71,17 +72,6 @@ for (const table of [...large, 'counters', 'workspaces', 'repositories', 'destin
 // A check opens incidents.
 beforeEach(() => db('incidents').delete())
 
-interface Plan {
-  'Node Type': string
-  'Relation Name'?: string
-  'Actual Rows': number
-  'Shared Hit Blocks': number
-  'Shared Read Blocks': number
-  Plans?: Plan[]
-}
-
-const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
-
 /** Adds open incidents, each with its notice. */
 const addIncidents = (count: number) =>
   db.raw(
@@ -99,34 +89,25 @@ test.each([
   ['of one workspace', undefined, 11],
   ['of the operator', 'acme/w001', 10 + workspaces],
 ] as const)('a check for a notification %s reads no large table as a whole', async (_, operator, incidents) => {
-  const statements: { sql: string; bindings: readonly unknown[] }[] = []
-  const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
-  db.on('query', record)
   const check = createCheckIncidents(db, testConfig(operator === undefined ? {} : { RELAY_OPERATOR_WORKSPACE: operator }))
-  // One destination of each workspace fails, ten have failed deliveries, and no repository is wired, but none has discarded a document.
-  expect(await check(new Date())).toMatchObject({ opened: incidents, notices: incidents })
-  expect(await check(new Date(Date.now() + 60_000))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
-  db.removeListener('query', record)
-  const connection = await db.client.acquireConnection()
-  try {
-    const nodes: Plan[] = []
-    const explain = async (options: string, { sql, bindings }: (typeof statements)[number]): Promise<Plan> => {
-      const { rows } = await connection.query(`explain (${options}format json) ${sql}`, bindings)
-      return rows[0]['QUERY PLAN'][0].Plan
-    }
-    for (const statement of statements)
-      if (/^\s*(select|with|insert|update)/i.test(statement.sql)) nodes.push(...nodesOf(await explain('', statement)))
-    expect(statements.length).toBeGreaterThan(10)
-    const scanned = nodes.flatMap(({ 'Node Type': type, 'Relation Name': name = '' }) => (type === 'Seq Scan' ? [name] : []))
-    expect(scanned.filter((name) => large.some((table) => name.startsWith(table)))).toEqual([])
-    // Each of ten groups takes some blocks for its newest and its oldest delivery. All of the 5,000 would take one each.
-    const ofGroups = statements.find(({ sql }) => sql.includes('with present'))
-    const plan = await explain('analyze, buffers, ', ofGroups!)
-    expect(plan['Actual Rows']).toBe(10)
-    expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(1_000)
-  } finally {
-    await db.client.releaseConnection(connection)
-  }
+  const statements = await statementsOf(db, async () => {
+    // One destination of each workspace fails, ten have failed deliveries, and no repository is wired, but none has discarded a document.
+    expect(await check(new Date())).toMatchObject({ opened: incidents, notices: incidents })
+    expect(await check(new Date(Date.now() + 60_000))).toMatchObject({ opened: 0, closed: 0, notices: 0 })
+  })
+  const nodes: Plan[] = []
+  for (const statement of statements)
+    if (/^\s*(select|with|insert|update)/i.test(statement.sql)) nodes.push(...nodesOf(await planOf(db, statement)))
+  expect(statements.length).toBeGreaterThan(10)
+  const scanned = nodes.flatMap(({ 'Node Type': type, 'Relation Name': name = '' }) => (type === 'Seq Scan' ? [name] : []))
+  expect(scanned.filter((name) => large.some((table) => name.startsWith(table)))).toEqual([])
+  // Each of ten groups takes some blocks for its newest and its oldest delivery. All of the 5,000 would take one each.
+  const { plan, pages } = await readingOf(
+    db,
+    statements.find(({ sql }) => sql.includes('with present'))!,
+  )
+  expect(plan['Actual Rows']).toBe(10)
+  expect(pages).toBeLessThan(1_000)
 })
 
 // While a transaction may still see deleted rows, the tables keep their pages, and the planner expects pages without rows.
@@ -140,19 +121,12 @@ test.each(['no rows', 'pages without rows'])('open incidents are looked up one b
   if (!reader.isCompleted()) await reader.rollback()
   const incidents = 1_000
   await addIncidents(incidents)
-  const statements: { sql: string; bindings: readonly unknown[] }[] = []
-  const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
-  db.on('query', record)
-  await createCheckIncidents(db, testConfig())(new Date())
-  db.removeListener('query', record)
-  const unannounced = statements.find(({ sql }) => sql.includes('as earlier'))!
+  const statements = await statementsOf(db, () => createCheckIncidents(db, testConfig())(new Date()))
   // The check has closed them, because none has a cause.
   await db('incidents').update({ closed_at: null })
-  const connection = await db.client.acquireConnection()
-  try {
-    const { rows } = await connection.query(`explain (analyze, buffers, format json) ${unannounced.sql}`, unannounced.bindings)
-    expect(rows[0]['QUERY PLAN'][0].Plan['Shared Hit Blocks']).toBeLessThan(incidents * 20)
-  } finally {
-    await db.client.releaseConnection(connection)
-  }
+  const { pages } = await readingOf(
+    db,
+    statements.find(({ sql }) => sql.includes('as earlier'))!,
+  )
+  expect(pages).toBeLessThan(incidents * 20)
 })

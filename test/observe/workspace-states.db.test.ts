@@ -5,6 +5,7 @@ import { byTrouble, createWorkspaceStates, type WorkspaceState } from '../../src
 import { foldAll } from '../support/counters.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { createRoutes, receivedDocument, testConfig } from '../support/factories.ts'
+import { readingOf, statementsOf } from '../support/plans.ts'
 
 const minuteMs = 60_000
 
@@ -230,21 +231,9 @@ test.each([20, 1_000])('what is read of %i workspaces grows with neither their d
       await db.raw('vacuum analyze ??', [table])
   }
   const pagesRead = async (): Promise<number> => {
-    const statements: { sql: string; bindings: readonly unknown[] }[] = []
-    const record = (statement: { sql: string; bindings: readonly unknown[] }) => statements.push(statement)
-    db.on('query', record)
-    expect(await states.list()).toHaveLength(workspaces)
-    db.removeListener('query', record)
+    const statements = await statementsOf(db, async () => expect(await states.list()).toHaveLength(workspaces))
     expect(statements).toHaveLength(1)
-    const [{ sql, bindings }] = statements as [(typeof statements)[0]]
-    const connection = await db.client.acquireConnection()
-    try {
-      const { rows } = await connection.query(`explain (analyze, buffers, format json) ${sql}`, bindings)
-      const { Plan: plan } = rows[0]['QUERY PLAN'][0]
-      return plan['Shared Hit Blocks'] + plan['Shared Read Blocks']
-    } finally {
-      await db.client.releaseConnection(connection)
-    }
+    return (await readingOf(db, statements[0]!)).pages
   }
   await addDocuments('A', 4)
   expect(await pagesRead()).toBeLessThan(100 * workspaces)
